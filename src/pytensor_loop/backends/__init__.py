@@ -1,0 +1,1 @@
+"""What each backend needs to run a loop: one module a backend, no user-facing logic."""
