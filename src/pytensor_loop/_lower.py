@@ -1,0 +1,172 @@
+"""The records of a loop made into a node of PyTensor's `Scan` Op.
+
+The only module that knows the conventions of the Op; see `_slots` for the order of its lists.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.scan.op import Scan
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+
+from pytensor_loop import _slots
+from pytensor_loop._inputs import Series, State
+from pytensor_loop._length import Length
+from pytensor_loop._slots import Loop, Recurrent, Slot, Traces
+from pytensor_loop._trace import Row, Step
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How to run the loop."""
+
+    reverse: bool
+    truncate_gradient: int | None
+    name: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """The results of a loop, leaf by leaf."""
+
+    final: tuple[Variable, ...]
+    """For each leaf of the carry, its last value; with taps, its last rows, the oldest first."""
+    ys: tuple[Variable, ...]
+    done: Variable | None
+
+
+def lower(step: Step, series: Sequence[Series], length: Length, options: Options) -> Results:
+    """Build the node of the loop and return what is read from it."""
+    loop = _describe(step, series, length, options)
+    op = Scan(
+        _slots.inner_inputs(loop),
+        _slots.inner_outputs(loop),
+        _slots.info_of(loop),
+        # The Op writes "off" as -1.
+        truncate_gradient=-1 if options.truncate_gradient is None else options.truncate_gradient,
+        name=options.name,
+    )
+    outputs = op.make_node(*_slots.outer_inputs(loop)).outputs
+    return _read(step, length, options, _slots.read_outputs(loop, outputs))
+
+
+def _describe(
+    step: Step, series: Sequence[Series], length: Length, options: Options
+) -> Loop:
+    n_steps = length.n_steps
+    sequences, recurrent, untraced = [], [], []
+    for leaf, rows in zip(series, step.rows, strict=True):
+        for offset, inner in rows.items():
+            sequences.append(Slot(_sequence(leaf, offset, n_steps, options.reverse), inner))
+    for state, past, update in zip(step.states, step.past, step.updates, strict=True):
+        if state.traced:
+            recurrent.append(Recurrent(_buffer(state, n_steps), past, update))
+        else:
+            untraced.append(Slot(state.initial, past[-1], update))
+    if step.stop is not None:
+        # Whether the loop was stopped is carried: the last condition is the answer.
+        never = pt.constant(np.asarray(False))
+        untraced.append(Slot(never, never.type(name="done"), step.stop))
+    return Loop(
+        n_steps=n_steps,
+        sequences=tuple(sequences),
+        recurrent=tuple(recurrent),
+        untraced=tuple(untraced),
+        stacked=tuple(row.value for row in step.ys if row.state is None),
+        captured=tuple(map(Slot, step.captured, step.captured_placeholders)),
+        stop=step.stop,
+    )
+
+
+def _sequence(leaf: Series, offset: int, n_steps: Variable, reverse: bool) -> Variable:
+    """Return the rows that the steps read in turn at one offset."""
+    rows = leaf.values
+    if leaf.lookahead:
+        rows = rows[offset : offset + n_steps]
+    return rows[::-1] if reverse else rows
+
+
+def _buffer(state: State, n_steps: TensorVariable) -> TensorVariable:
+    """Return room for the trace behind the rows before the first step.
+
+    PyTensor's memory rewrites and PyMC's log-probabilities look for exactly this form, and the
+    gradient of the Op counts its steps as the rows of the buffer less those that were given.
+    """
+    initial = state.initial
+    first = initial[None] if state.offsets is None else initial
+    row_shape = [first.shape[axis] for axis in range(1, first.type.ndim)]
+    empty = pt.empty((state.depth + n_steps, *row_shape), dtype=first.type.dtype)
+    return pt.set_subtensor(empty[: state.depth], first)
+
+
+def _read(step: Step, length: Length, options: Options, traces: Traces) -> Results:
+    recurrent, untraced = iter(traces.recurrent), iter(traces.untraced)
+    trace_of = [next(recurrent) if state.traced else next(untraced) for state in step.states]
+    final = tuple(map(_last, step.states, trace_of))
+    stacked = iter(traces.stacked)
+    reader = _RowReader(length, step.stop is not None, options.reverse)
+    ys = [
+        reader.stacked(next(stacked))
+        if row.state is None
+        else reader.recurrent(row, step.states[row.state], trace_of[row.state])
+        for row in step.ys
+    ]
+    return Results(final, tuple(ys), next(untraced, None))
+
+
+def _last(state: State, trace: Variable) -> Variable:
+    if not state.traced:
+        return trace
+    if state.offsets is None:
+        return trace[-1]
+    return _with_rows(trace[-state.depth :], state.depth)
+
+
+@dataclasses.dataclass(frozen=True)
+class _RowReader:
+    """Cuts the rows of `ys` out of traces, and says of how many rows they are where that is known."""
+
+    length: Length
+    stops: bool
+    reverse: bool
+
+    def stacked(self, trace: Variable) -> Variable:
+        return self._aligned(_with_rows(trace, self._rows))
+
+    def recurrent(self, row: Row, state: State, trace: Variable) -> Variable:
+        start = state.depth + row.offset
+        if row.offset == 0:
+            rows = trace[start:]
+        elif self.stops:
+            # The trace ends with the step that stopped, wherever that is.
+            rows = trace[start : row.offset]
+        else:
+            # Not a negative end: PyTensor's rewrites count steps back from it, even when there are none.
+            rows = trace[start : start + self.length.n_steps]
+        return self._aligned(_with_rows(rows, self._rows))
+
+    @property
+    def _rows(self) -> int | None:
+        return None if self.stops else self.length.static
+
+    def _aligned(self, rows: Variable) -> Variable:
+        return _with_rows(rows[::-1], self._rows) if self.reverse else rows
+
+
+def _with_rows(rows: Variable, count: int | None) -> Variable:
+    """Return `rows` with the number of its rows in its type.
+
+    The variable is made anew with the narrower type: a node that asserts it would stand between the
+    loop and the rewrites that look for a slice of it.
+    """
+    type_ = TensorType(rows.type.dtype, shape=(count, *rows.type.shape[1:]))
+    if count is None or rows.type == type_:
+        return rows
+    node = rows.owner
+    outputs = [output.type() for output in node.outputs]
+    outputs[rows.index] = type_()
+    return Apply(node.op, node.inputs, outputs).outputs[rows.index]
