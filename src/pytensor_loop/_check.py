@@ -105,7 +105,9 @@ def _misplaced_taps(state: State, view: Any, leaf: Any) -> str | None:
             return f"{state.path} has taps but was not pushed: {fix}"
         if isinstance(leaf, PushedTap):
             other = leaf.leaf
-            return None if other is view else f"{state.path} is in the place of {other._path}: {fix}"
+            return (
+                None if other is view else f"{state.path} is in the place of {other._path}: {fix}"
+            )
         got = leaf if isinstance(leaf, CarryTaps) else value_in_short(leaf)
         return f"{state.path} has taps but became {got}: {fix}"
     if isinstance(leaf, PushedTap | CarryTaps):
@@ -168,9 +170,7 @@ def _casts(update: Update, dtype: str) -> bool:
 
 
 def _contradict(was: Sequence[int | None], now: Sequence[int | None]) -> bool:
-    return any(
-        a is not None and b is not None and a != b for a, b in zip(was, now, strict=True)
-    )
+    return any(a is not None and b is not None and a != b for a, b in zip(was, now, strict=True))
 
 
 def _settle(state: State, update: Update) -> State:

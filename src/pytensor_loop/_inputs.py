@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import TensorType
 
+from pytensor_loop._agree import AgreeingLengths
 from pytensor_loop._errors import value_in_short
 from pytensor_loop._taps import CarryTaps, PushedTap, Taps, XsTaps
 from pytensor_loop._tree import Tree
@@ -133,8 +135,6 @@ def weak_constant(leaf: Any) -> Variable:
 
 def weak_dtype(dtype: Any) -> str:
     """Return the dtype that Python numbers of this kind start from: bool, int64, floatX, complex."""
-    from pytensor.configdefaults import config
-
     return {"b": "bool", "f": config.floatX, "c": "complex128"}.get(np.dtype(dtype).kind, "int64")
 
 
@@ -187,7 +187,20 @@ def _read_state(leaf: Any, init_path: str, path: str, place: str) -> State:
     if not isinstance(rows.type, TensorType):
         msg = f"{init_path} has taps, so it must be an array with rows, not {value_in_short(rows)}"
         raise TypeError(msg)
-    return State(path, place, rows, leaf.taps, weak)
+    return State(path, place, _with_checked_rows(rows, leaf, init_path), leaf.taps, weak)
+
+
+def _with_checked_rows(rows: Variable, leaf: Taps, path: str) -> Variable:
+    """Return the rows before the first step with their number, checked when the function runs."""
+    if rows.type.shape[0] is not None:
+        return rows
+    check = AgreeingLengths(
+        labels=("rows", "steps that the taps look back"),
+        opening=f"{path} has taps={list(leaf.taps)} but not the rows for them",
+        closing="Pass one row for each step that the taps look back, the oldest first",
+    )
+    checked = check(rows, rows.shape[0], leaf.depth)
+    return pt.specify_shape(checked, (leaf.depth, *rows.type.shape[1:]))
 
 
 def _read_series(leaf: Any, path: str) -> Series:

@@ -4,7 +4,7 @@ The only module that knows the conventions of the Op; see `_slots` for the order
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -50,18 +50,19 @@ def lower(step: Step, series: Sequence[Series], length: Length, options: Options
         truncate_gradient=-1 if options.truncate_gradient is None else options.truncate_gradient,
         name=options.name,
     )
-    outputs = op.make_node(*_slots.outer_inputs(loop)).outputs
-    return _read(step, length, options, _slots.read_outputs(loop, outputs))
+    node = op.make_node(*_slots.outer_inputs(loop))
+    if step.stop is None and length.static is not None:
+        stacked = _slots.read_outputs(loop, node.outputs).stacked
+        node = _with_rows(node, dict.fromkeys(stacked, length.static))
+    return _read(step, length, options, _slots.read_outputs(loop, node.outputs))
 
 
-def _describe(
-    step: Step, series: Sequence[Series], length: Length, options: Options
-) -> Loop:
+def _describe(step: Step, series: Sequence[Series], length: Length, options: Options) -> Loop:
     n_steps = length.n_steps
     sequences, recurrent, untraced = [], [], []
     for leaf, rows in zip(series, step.rows, strict=True):
         for offset, inner in rows.items():
-            sequences.append(Slot(_sequence(leaf, offset, n_steps, options.reverse), inner))
+            sequences.append(Slot(_sequence(leaf, offset, options.reverse), inner))
     for state, past, update in zip(step.states, step.past, step.updates, strict=True):
         if state.traced:
             recurrent.append(Recurrent(_buffer(state, n_steps), past, update))
@@ -82,11 +83,12 @@ def _describe(
     )
 
 
-def _sequence(leaf: Series, offset: int, n_steps: Variable, reverse: bool) -> Variable:
+def _sequence(leaf: Series, offset: int, reverse: bool) -> Variable:
     """Return the rows that the steps read in turn at one offset."""
     rows = leaf.values
     if leaf.lookahead:
-        rows = rows[offset : offset + n_steps]
+        # Cut by constants, although the number of steps says the same: JAX cannot cut by variables.
+        rows = rows[offset : (offset - leaf.lookahead) or None]
     return rows[::-1] if reverse else rows
 
 
@@ -108,14 +110,20 @@ def _read(step: Step, length: Length, options: Options, traces: Traces) -> Resul
     trace_of = [next(recurrent) if state.traced else next(untraced) for state in step.states]
     final = tuple(map(_last, step.states, trace_of))
     stacked = iter(traces.stacked)
-    reader = _RowReader(length, step.stop is not None, options.reverse)
     ys = [
-        reader.stacked(next(stacked))
+        next(stacked)
         if row.state is None
-        else reader.recurrent(row, step.states[row.state], trace_of[row.state])
+        else _new_values(step.states[row.state], trace_of[row.state])
         for row in step.ys
     ]
-    return Results(final, tuple(ys), next(untraced, None))
+    count = None if step.stop is not None else length.static
+    aligned = [_of_rows(rows[::-1] if options.reverse else rows, count) for rows in ys]
+    return Results(final, tuple(aligned), next(untraced, None))
+
+
+def _new_values(state: State, trace: Variable) -> Variable:
+    """Return the rows of a trace that the steps wrote."""
+    return trace[state.depth :]
 
 
 def _last(state: State, trace: Variable) -> Variable:
@@ -123,50 +131,26 @@ def _last(state: State, trace: Variable) -> Variable:
         return trace
     if state.offsets is None:
         return trace[-1]
-    return _with_rows(trace[-state.depth :], state.depth)
+    return _of_rows(trace[-state.depth :], state.depth)
 
 
-@dataclasses.dataclass(frozen=True)
-class _RowReader:
-    """Cuts the rows of `ys` out of traces, and says of how many rows they are where that is known."""
-
-    length: Length
-    stops: bool
-    reverse: bool
-
-    def stacked(self, trace: Variable) -> Variable:
-        return self._aligned(_with_rows(trace, self._rows))
-
-    def recurrent(self, row: Row, state: State, trace: Variable) -> Variable:
-        start = state.depth + row.offset
-        if row.offset == 0:
-            rows = trace[start:]
-        elif self.stops:
-            # The trace ends with the step that stopped, wherever that is.
-            rows = trace[start : row.offset]
-        else:
-            # Not a negative end: PyTensor's rewrites count steps back from it, even when there are none.
-            rows = trace[start : start + self.length.n_steps]
-        return self._aligned(_with_rows(rows, self._rows))
-
-    @property
-    def _rows(self) -> int | None:
-        return None if self.stops else self.length.static
-
-    def _aligned(self, rows: Variable) -> Variable:
-        return _with_rows(rows[::-1], self._rows) if self.reverse else rows
-
-
-def _with_rows(rows: Variable, count: int | None) -> Variable:
-    """Return `rows` with the number of its rows in its type.
-
-    The variable is made anew with the narrower type: a node that asserts it would stand between the
-    loop and the rewrites that look for a slice of it.
-    """
-    type_ = TensorType(rows.type.dtype, shape=(count, *rows.type.shape[1:]))
-    if count is None or rows.type == type_:
+def _of_rows(rows: Variable, count: int | None) -> Variable:
+    """Return `rows` with the number of its rows in its type, if it is known."""
+    if count is None or rows.type.shape[0] == count:
         return rows
-    node = rows.owner
-    outputs = [output.type() for output in node.outputs]
-    outputs[rows.index] = type_()
-    return Apply(node.op, node.inputs, outputs).outputs[rows.index]
+    return _with_rows(rows.owner, {rows: count}).outputs[rows.index]
+
+
+def _with_rows(node: Apply, counts: Mapping[Variable, int]) -> Apply:
+    """Return the node with the number of rows in the types of some of its outputs.
+
+    The node is made anew with narrower types: another node that asserts the number would stand
+    between the loop and the rewrites that look for a slice of it.
+    """
+    outputs = [
+        TensorType(output.type.dtype, (counts[output], *output.type.shape[1:]))()
+        if output in counts
+        else output.type()
+        for output in node.outputs
+    ]
+    return Apply(node.op, node.inputs, outputs)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+import pytensor_loop._zero_steps
+import pytensor_loop.backends
 from pytensor_loop._inputs import read_inputs
 from pytensor_loop._length import settle_length
 from pytensor_loop._lower import Options, lower

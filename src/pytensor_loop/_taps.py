@@ -138,8 +138,10 @@ def taps(a: Any, taps: int | Iterable[int] | None = None) -> Taps:
     offsets = _every_row(rows) if taps is None else _read_offsets(taps)
     marked = Taps(values, offsets)
     if marked.depth and rows is not None and rows != marked.depth:
-        fix = f"pass the last {marked.depth}, a[-{marked.depth}:]" if rows > marked.depth else (
-            f"give the {marked.depth} values before the first step"
+        fix = (
+            f"pass the last {marked.depth}, a[-{marked.depth}:]"
+            if rows > marked.depth
+            else (f"give the {marked.depth} values before the first step")
         )
         msg = (
             f"taps={list(offsets)} look back {marked.depth} steps, so `a` must have exactly "
@@ -238,7 +240,9 @@ def stack_rows(a: Any) -> Any:
 
 def _all_python_numbers(rows: Iterable[Any]) -> bool:
     return all(
-        _all_python_numbers(row) if isinstance(row, list | tuple) else type(row) in (bool, int, float)
+        _all_python_numbers(row)
+        if isinstance(row, list | tuple)
+        else type(row) in (bool, int, float)
         for row in rows
     )
 

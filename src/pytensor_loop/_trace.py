@@ -46,9 +46,7 @@ class Row:
     value: Variable
     """What is stacked, in terms of the placeholders."""
     state: int | None = None
-    """Which leaf of the carry it is a value of, if it is one: then its trace holds these rows."""
-    offset: int = 0
-    """Which value of that leaf: 0 is the new one, -1 the old one, -2 the one before."""
+    """Which leaf of the carry it is the new value of, if it is one: its trace holds these rows."""
 
 
 def trace_step(step_fn: Callable[..., Any], inputs: Inputs) -> Step:
@@ -156,8 +154,10 @@ def _read_condition(condition: Any) -> Variable:
     variable = as_variable(condition, "break_cond")
     type_ = variable.type
     if not isinstance(type_, TensorType) or type_.ndim or type_.dtype != "bool":
-        fix = "`.any()` or `.all()` make one of many" if getattr(type_, "ndim", 0) else (
-            "compare, `x > 0`"
+        fix = (
+            "`.any()` or `.all()` make one of many"
+            if getattr(type_, "ndim", 0)
+            else ("compare, `x > 0`")
         )
         msg = (
             "break_cond, the third value that step_fn returns, must be a bool scalar, "
@@ -167,9 +167,7 @@ def _read_condition(condition: Any) -> Variable:
     return variable
 
 
-def _close(
-    inputs: Inputs, given: _Given, returned: _Returned, updates: Sequence[Update]
-) -> Step:
+def _close(inputs: Inputs, given: _Given, returned: _Returned, updates: Sequence[Update]) -> Step:
     """Put the parts of a step whose types have settled together, closed over what it captured."""
     y = Tree.of(returned.y)
     y_values = _read_y(y)
@@ -178,8 +176,8 @@ def _close(
     closed = close_over([*fitted, *y_values, *stops], given.placeholders, given.mark)
     outputs = iter(closed.outputs)
     new_values = tuple(itertools.islice(outputs, len(fitted)))
-    origins = _origins(inputs.states, given.past, updates)
-    rows = [Row(next(outputs), *origins.get(value, (None, 0))) for value in y_values]
+    traced_by = _traced_by(inputs.states, updates)
+    rows = [Row(next(outputs), traced_by.get(value)) for value in y_values]
     return Step(
         states=inputs.states,
         past=given.past,
@@ -193,23 +191,17 @@ def _close(
     )
 
 
-def _origins(
-    states: Sequence[State], past: Sequence[dict[int, Variable]], updates: Sequence[Update]
-) -> dict[Variable, tuple[int, int]]:
-    """Map every value of the carry that a trace holds to its leaf and its offset in the trace.
+def _traced_by(states: Sequence[State], updates: Sequence[Update]) -> dict[Variable, int]:
+    """Map every new value of the carry that the loop traces anyway to its leaf.
 
-    The new value stands first: where a shift register returns the old value of one leaf as the new
-    value of another, the rows are those that PyMC can read.
+    Old values are not looked for, although a trace holds them too: PyMC takes any slice of a trace
+    for the new values, and its log-probability of a slice of old ones would be wrong.
     """
-    origins: dict[Variable, tuple[int, int]] = {}
-    for index, (state, update) in enumerate(zip(states, updates, strict=True)):
-        if state.traced and update.value.type.dtype == state.step_type.dtype:
-            origins.setdefault(update.value, (index, 0))
-    for index, (state, values) in enumerate(zip(states, past, strict=True)):
-        if state.traced:
-            for offset, value in values.items():
-                origins.setdefault(value, (index, offset))
-    return origins
+    return {
+        update.value: index
+        for index, (state, update) in reversed(list(enumerate(zip(states, updates, strict=True))))
+        if state.traced and update.value.type.dtype == state.step_type.dtype
+    }
 
 
 def _read_y(y: Tree) -> list[Variable]:

@@ -88,9 +88,7 @@ def _open(tree: Any) -> _Node | None:
     """Return the node at the top of `tree`, or None if it is a leaf."""
     if optree.tree_is_leaf(tree, is_leaf=_meet_dataclass, namespace=_NAMESPACE):
         return None
-    one_level = optree.tree_flatten_one_level(
-        tree, is_leaf=_meet_dataclass, namespace=_NAMESPACE
-    )
+    one_level = optree.tree_flatten_one_level(tree, is_leaf=_meet_dataclass, namespace=_NAMESPACE)
     kind = dict if isinstance(tree, dict) else type(tree)
     accessors = [
         optree.PyTreeAccessor((one_level.path_entry_type(entry, type(tree), one_level.kind),))
