@@ -23,7 +23,7 @@ class Closed:
 
     outputs: tuple[Variable, ...]
     captured: tuple[Variable, ...]
-    """The outer variables, as large as they come: whole subgraphs that do not change in the loop."""
+    """The outer variables, as large as they come: whole subgraphs that the loop does not change."""
     placeholders: tuple[Variable, ...]
     """What stands for each of them in the step."""
 
@@ -99,7 +99,7 @@ def _age(variable: Variable) -> int:
 def _captured(
     outputs: Sequence[Variable], nodes: Sequence[Apply], varying: set[Variable]
 ) -> Iterator[Variable]:
-    """Yield, once each, what the changing part of the step reads from the part that does not change."""
+    """Yield, once each, what the changing part of the step reads from the rest."""
     changing = [node for node in nodes if varying.intersection(node.outputs)]
     edges = itertools.chain(*(node.inputs for node in changing), outputs)
     for edge in dict.fromkeys(edges):
@@ -108,7 +108,7 @@ def _captured(
 
 
 def _stand_in(variable: Variable) -> tuple[Variable, tuple[Variable, Variable, Variable]]:
-    """Return `variable` with: the input of the loop, what replaces it in the step, its placeholder."""
+    """Return `variable`, and: the input of the loop, what replaces it in the step, the placeholder."""
     outer = variable
     if isinstance(variable.type, ScalarType):
         # An index, say. The loop takes tensors.
@@ -125,5 +125,5 @@ def _foreign_generator(generator: Variable) -> str:
         f"step_fn uses {name}, which is not in the carry, so every step would draw the same "
         "numbers. Put it in the carry: `init={'rng': rng, ...}`, draw with "
         "`next_rng, draw = pt.random.normal(rng=carry['rng'], return_next_rng=True)` and return "
-        "`next_rng` in the new carry. (A draw made outside step_fn may be captured: it is one number.)"
+        "`next_rng` in the new carry. (A draw made outside step_fn may be used: it is one number.)"
     )

@@ -10,7 +10,7 @@ from pytensor.tensor.type import TensorType
 
 
 def sentence_or_bullets(opening: str, differences: Sequence[str], closing: str = "") -> str:
-    """Join the parts of a message: ``opening`` ends without punctuation, so does each difference."""
+    """Join the parts of a message; `opening` and the differences end without punctuation."""
     if len(differences) == 1:
         body = f"{opening}: {differences[0]}."
     else:

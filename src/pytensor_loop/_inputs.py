@@ -1,4 +1,4 @@
-"""What the user passed to `scan`, read into records: one for each leaf of ``init`` and of ``xs``."""
+"""What the user passed to `scan`: a record for each leaf of ``init`` and of ``xs``."""
 
 import dataclasses
 import inspect
@@ -134,7 +134,7 @@ def weak_constant(leaf: Any) -> Variable:
 
 
 def weak_dtype(dtype: Any) -> str:
-    """Return the dtype that Python numbers of this kind start from: bool, int64, floatX, complex."""
+    """Return what Python numbers of this kind start from: bool, int64, floatX, complex128."""
     return {"b": "bool", "f": config.floatX, "c": "complex128"}.get(np.dtype(dtype).kind, "int64")
 
 

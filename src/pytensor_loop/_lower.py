@@ -17,7 +17,7 @@ from pytensor_loop import _slots
 from pytensor_loop._inputs import Series, State
 from pytensor_loop._length import Length
 from pytensor_loop._slots import Loop, Recurrent, Slot, Traces
-from pytensor_loop._trace import Row, Step
+from pytensor_loop._trace import Step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,10 +1,8 @@
-"""The loop: read the arguments, settle the length, trace one step, build the node, hand back trees."""
+"""The loop: read the arguments, settle the length, trace a step, build the node, hand back trees."""
 
 from collections.abc import Callable
 from typing import Any
 
-import pytensor_loop._zero_steps
-import pytensor_loop.backends
 from pytensor_loop._inputs import read_inputs
 from pytensor_loop._length import settle_length
 from pytensor_loop._lower import Options, lower

@@ -131,6 +131,6 @@ def read_outputs(loop: Loop, outputs: Sequence[Variable]) -> Traces:
 
 
 def _by_depth(recurrent: Iterable[Recurrent]) -> tuple[list[Recurrent], list[Recurrent]]:
-    """Return the leaves that are read at several or deep offsets, and those read at the last one."""
+    """Return the leaves read at several or deep offsets, and those read at the last one."""
     leaves = list(recurrent)
     return [leaf for leaf in leaves if not leaf.single], [leaf for leaf in leaves if leaf.single]

@@ -1,4 +1,4 @@
-"""Taps: a leaf that the step wants at several times. The marker, and the views that the step sees."""
+"""Taps: a leaf wanted at several times. The marker, and the views that the step sees."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
@@ -59,7 +59,8 @@ class Taps(_TapSequence):
     Attributes
     ----------
     values : TensorVariable or array
-        In ``init`` and ``final``: the last ``max(-tap)`` rows, the oldest first. In ``xs``: all rows.
+        In ``init`` and ``final``: the last ``max(-tap)`` rows, the oldest first.
+        In ``xs``: all rows.
     taps : tuple of int
         The offsets, in the order in which they were listed.
     """
@@ -116,8 +117,8 @@ def taps(a: Any, taps: int | Iterable[int] | None = None) -> Taps:
     Raises
     ------
     ValueError
-        If there are no taps, if one is not an integer or stands twice, if some look back and some ahead, or if `a` is
-        known to have other than ``max(-tap)`` rows, or is a scalar.
+        If there are no taps, if one is not an integer or stands twice, if some look back and some
+        ahead, or if `a` is a scalar or known to have other than ``max(-tap)`` rows.
 
     Examples
     --------
@@ -266,7 +267,10 @@ def _every_row(rows: int | None) -> tuple[int, ...]:
         )
         raise ValueError(msg)
     if rows == 0:
-        msg = "taps=None means every row of `a`, but it has none: give the values before the first step"
+        msg = (
+            "taps=None means every row of `a`, but it has none: "
+            "give the values before the first step"
+        )
         raise ValueError(msg)
     return tuple(range(-rows, 0))
 
@@ -283,7 +287,8 @@ def _read_offsets(taps: int | Iterable[int]) -> tuple[int, ...]:
         raise ValueError(msg)
     twice = sorted({tap for tap in offsets if offsets.count(tap) > 1})
     if twice:
-        msg = f"taps={list(offsets)} lists {', '.join(map(str, twice))} more than once: list each tap once"
+        listed_twice = ", ".join(map(str, twice))
+        msg = f"taps={list(offsets)} lists {listed_twice} more than once: list each tap once"
         raise ValueError(msg)
     if min(offsets) < 0 <= max(offsets):
         msg = (

@@ -10,7 +10,7 @@ from typing import Any
 import optree
 
 
-# Plain dataclasses are registered here when first met, so that they stay leaves for other users of optree.
+# Plain dataclasses are registered here when first met: they stay leaves for others who use optree.
 _NAMESPACE = "pytensor_loop"
 _known_dataclasses: set[type] = set()
 
