@@ -1,9 +1,8 @@
 """Rows of no steps have the shape of a row: ``(0, *row)``.
 
 The `Scan` Op learns the shape of what it stacks from its first step, and makes up zeros when there
-is none. This rewrite gives the outputs their shape back, where it can be told without a step. It
-comes after the rewrites that look for the outputs of loops, which would not see through it, and it
-covers every loop in the graph: the gradient of a loop stacks too.
+is none. These rewrites give the outputs their shape back, where it can be told without a step. They
+cover every loop in the graph: the gradient of a loop stacks too.
 """
 
 from collections.abc import Iterator
@@ -23,34 +22,73 @@ from pytensor.tensor.type import TensorType
 
 
 @graph_rewriter
+def remove_loops_of_no_steps(fgraph: FunctionGraph) -> None:
+    """Replace what a loop that is known to take no steps returns by what it starts from.
+
+    It has to be early: PyTensor folds a loop of constants, made-up shapes and all.
+    """
+    for node in list(fgraph.toposort()):
+        if isinstance(node.op, Scan) and _static_steps(node) == 0:
+            for rows, row in _stacked_rows(fgraph, node):
+                known = [0] * (rows.type.ndim - 1) if row is None else row
+                empty = pt.zeros((0, *known), dtype=rows.type.dtype)
+                if row is None:
+                    _refuse_no_steps(fgraph, rows, empty, node)
+                _replace(fgraph, rows, empty)
+            for output, start in _starts(node):
+                _replace(fgraph, output, start)
+
+
+def _starts(node: Apply) -> Iterator[tuple[Variable, Variable]]:
+    """Yield what a loop carries: the output, and the input that it starts from."""
+    op = node.op
+    for group in (op.outer_mitmot, op.outer_mitsot, op.outer_sitsot, op.outer_untraced_sit_sot):
+        outputs = getattr(op, f"{group.__name__}_outs")(node.outputs)
+        yield from zip(outputs, group(node.inputs), strict=True)
+
+
+def _replace(fgraph: FunctionGraph, old: Variable, new: Variable) -> None:
+    fgraph.replace(
+        old, old.type.filter_variable(new), reason="loop of no steps", import_missing=True
+    )
+
+
+@graph_rewriter
 def shape_rows_of_no_steps(fgraph: FunctionGraph) -> None:
-    """Give what loops stack its true shape when there are no steps, or say that it is unknown."""
+    """Give what loops stack its true shape when there are no steps, or say that it is unknown.
+
+    It has to be late: the rewrites that look for the outputs of loops would not see through it.
+    """
     mode = getattr(fgraph, "_compile_mode", None)
     if mode is not None and isinstance(mode.linker, JAXLinker):
         return  # JAX knows the shape of a step without running it
     for node in list(fgraph.toposort()):
-        if isinstance(node.op, Scan) and not _takes_steps(node):
-            _shape_rows(fgraph, node)
+        if isinstance(node.op, Scan) and _static_steps(node) is None:
+            for rows, row in _stacked_rows(fgraph, node):
+                if row is None:
+                    _refuse_no_steps(fgraph, rows, rows, node)
+                elif row:
+                    shape = (Shape_i(0)(rows), *row)
+                    shaped = pt.reshape(rows, shape, ndim=rows.type.ndim)
+                    _replace_for(
+                        fgraph, list(fgraph.clients[rows]), rows.type.filter_variable(shaped)
+                    )
 
 
-def _takes_steps(node: Apply) -> bool:
+def _static_steps(node: Apply) -> int | None:
     n_steps = node.inputs[0]
-    return isinstance(n_steps, Constant) and int(n_steps.data) > 0
+    return int(n_steps.data) if isinstance(n_steps, Constant) else None
 
 
-def _shape_rows(fgraph: FunctionGraph, node: Apply) -> None:
-    stacked = [rows for rows in node.op.outer_nitsot_outs(node.outputs) if rows.type.ndim > 1]
-    stacked = [rows for rows in stacked if fgraph.clients[rows]]
-    if not stacked:
-        return
-    shapes = dict(zip(node.outputs, _shapes_of_outputs(node), strict=True))
+def _stacked_rows(
+    fgraph: FunctionGraph, node: Apply
+) -> Iterator[tuple[Variable, list[Any] | None]]:
+    """Yield what a loop stacks, with the shape of a row, or None where only a step can tell."""
+    stacked = [rows for rows in node.op.outer_nitsot_outs(node.outputs) if fgraph.clients[rows]]
+    shapes = dict(zip(node.outputs, _shapes_of_outputs(node), strict=True)) if stacked else {}
     for rows in stacked:
-        row = shapes[rows][1:]
-        if any(_reads(dim, rows) for dim in row):
-            _refuse_no_steps(fgraph, node, rows)
-        else:
-            shaped = pt.reshape(rows, (Shape_i(0)(rows), *row), ndim=rows.type.ndim)
-            _replace_for(fgraph, list(fgraph.clients[rows]), _as_typed(shaped, rows))
+        row = list(shapes[rows][1:])
+        yield rows, None if any(_reads(dim, rows) for dim in row) else row
 
 
 def _shapes_of_outputs(node: Apply) -> list[Any]:
@@ -72,10 +110,6 @@ def _reads(dim: Any, rows: Variable) -> bool:
     return owner is not None and isinstance(owner.op, Shape_i) and owner.inputs[0] is rows
 
 
-def _as_typed(shaped: Variable, rows: Variable) -> Variable:
-    return rows.type.filter_variable(shaped)
-
-
 def _replace_for(fgraph: FunctionGraph, clients: Any, new: Variable) -> None:
     for client, position in clients:
         fgraph.change_node_input(
@@ -83,10 +117,13 @@ def _replace_for(fgraph: FunctionGraph, clients: Any, new: Variable) -> None:
         )
 
 
-def _refuse_no_steps(fgraph: FunctionGraph, node: Apply, rows: Variable) -> None:
-    check = CheckAndRaise(ValueError, _UNKNOWN_SHAPE.format(name=node.op.name or "a loop"))
+def _refuse_no_steps(fgraph: FunctionGraph, rows: Variable, instead: Variable, node: Apply) -> None:
+    """Let whoever reads the rows, but other loops, fail when there are no steps."""
+    name = node.op.name or "the loop"
+    check = CheckAndRaise(ValueError, _UNKNOWN_SHAPE.format(name=name))
     for variable, clients in list(_read_outside_loops(fgraph, rows)):
-        _replace_for(fgraph, clients, check(variable, node.inputs[0] > 0))
+        value = instead if variable is rows else variable
+        _replace_for(fgraph, clients, check(value, node.inputs[0] > 0))
 
 
 def _read_outside_loops(
@@ -112,11 +149,7 @@ _UNKNOWN_SHAPE = (
     "such as `pt.specify_shape(y, shape)` in step_fn, or take at least one step"
 )
 
-optdb.register(
-    "shape_rows_of_no_steps",
-    shape_rows_of_no_steps,
-    # Every mode includes these rewrites, those without any optimisation too.
-    "minimum_compile",
-    # After the memory rewrites of loops (1.6) and the last simplifications (3).
-    position=3.5,
-)
+# Every mode includes these rewrites, those without any optimisation too. One comes before all
+# others, one after the memory rewrites of loops (1.6) and the last simplifications (3).
+for _rewrite, _position in ((remove_loops_of_no_steps, 0.01), (shape_rows_of_no_steps, 3.5)):
+    optdb.register(_rewrite.__name__, _rewrite, "minimum_compile", position=_position)

@@ -11,6 +11,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scan.op import Scan
 
+from pytensor_loop import _zero_steps  # noqa: F401 - registers its rewrites, for all backends
 from pytensor_loop._agree import AgreeingLengths
 
 
