@@ -32,7 +32,6 @@ def assert_trees_equal(got: Any, expected: Any, rtol: float = 1e-10) -> None:
     ):
         if isinstance(b, np.random.Generator):
             assert a.bit_generator.state == b.bit_generator.state, path
-            continue
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.dtype, a.shape) == (b.dtype, b.shape), path
-        np.testing.assert_allclose(a, b, rtol=rtol, err_msg=path)
+        else:
+            assert (np.asarray(a).dtype, np.shape(a)) == (np.asarray(b).dtype, np.shape(b)), path
+            np.testing.assert_allclose(a, b, rtol=rtol, err_msg=path)

@@ -9,8 +9,21 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.type import TensorType
 
-from pytensor_loop._errors import sentence_or_bullets, shape_in_short, type_in_short, value_in_short
-from pytensor_loop._inputs import Inputs, State, as_variable, is_python_number, weak_dtype
+from pytensor_loop._errors import (
+    count,
+    sentence_or_bullets,
+    shape_in_short,
+    type_in_short,
+    value_in_short,
+)
+from pytensor_loop._inputs import (
+    RETURNED,
+    Inputs,
+    State,
+    as_variable,
+    is_python_number,
+    weak_dtype,
+)
 from pytensor_loop._taps import CarryTaps, PushedTap
 from pytensor_loop._tree import structure_differences
 
@@ -119,7 +132,7 @@ def _read_update(state: State, leaf: Any) -> Update:
     if isinstance(leaf, PushedTap):
         leaf = leaf.value
     number = leaf if is_python_number(leaf) else None
-    return Update(as_variable(leaf, f"the new {state.path}"), number)
+    return Update(as_variable(leaf, f"the new {state.path}", RETURNED), number)
 
 
 def _type_problem(state: State, update: Update) -> str | None:
@@ -143,8 +156,8 @@ def _type_problem(state: State, update: Update) -> str | None:
 
 def _ndim_fix(state: State, was: TensorType, now: TensorType) -> str:
     if state.weak and was.ndim == 0:
-        return f"start from an array of {now.ndim} dimensions, such as np.zeros(shape)"
-    return f"keep the {was.ndim} {'dimension' if was.ndim == 1 else 'dimensions'} that went in"
+        return f"start from an array with {count(now.ndim, 'dimension')}, such as np.zeros(shape)"
+    return f"keep the {count(was.ndim, 'dimension')} that went in"
 
 
 def _dtype_fix(state: State, update: Update, dtype: str) -> str:
@@ -152,8 +165,11 @@ def _dtype_fix(state: State, update: Update, dtype: str) -> str:
         return f"return a value that {dtype} can hold"
     widened = _promoted(dtype, update.value.type.dtype)
     if widened == dtype:
-        return f"cast the update, `.astype({dtype!r})`"
-    return f"cast the update, `.astype({dtype!r})`, or start from {widened}"
+        return f"cast the update, `x.astype({dtype!r})`"
+    return (
+        f"cast the update, `x.astype({dtype!r})`, "
+        f"or start from {widened}, `{state.init_path}.astype({widened!r})`"
+    )
 
 
 def _casts(update: Update, dtype: str) -> bool:

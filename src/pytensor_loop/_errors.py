@@ -28,6 +28,11 @@ def type_in_short(type_: Type) -> str:
     return f"{type_.dtype} of shape {shape_in_short(type_.shape)}"
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``2 rows``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def shape_in_short(shape: Sequence[int | None]) -> str:
     """Return a static shape with ``?`` for what is not known: ``(3, ?)``."""
     dims = ", ".join("?" if dim is None else str(dim) for dim in shape)

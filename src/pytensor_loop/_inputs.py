@@ -11,6 +11,7 @@ from pytensor.configdefaults import config
 from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.type import TensorType
 
 from pytensor_loop._agree import AgreeingLengths
@@ -33,6 +34,11 @@ class State:
     """The taps in the order in which they were listed; None for a plain leaf."""
     weak: bool
     """Whether it was given as Python numbers, so that the step decides its dtype."""
+
+    @property
+    def init_path(self) -> str:
+        """Where it sits in what the user passed: ``init['level']``."""
+        return f"init{self.place.removeprefix('carry')}"
 
     @property
     def traced(self) -> bool:
@@ -138,7 +144,14 @@ def weak_dtype(dtype: Any) -> str:
     return {"b": "bool", "f": config.floatX, "c": "complex128"}.get(np.dtype(dtype).kind, "int64")
 
 
-def as_variable(leaf: Any, path: str) -> Variable:
+PASSED = (
+    ". What does not change from step to step needs no place here: "
+    "use it inside step_fn as it is (close over it)"
+)
+RETURNED = ""
+
+
+def as_variable(leaf: Any, path: str, advice: str = PASSED) -> Variable:
     """Return a leaf as a variable.
 
     Raises
@@ -159,9 +172,8 @@ def as_variable(leaf: Any, path: str) -> Variable:
     array = None if callable(leaf) or isinstance(leaf, str | bytes) else np.asarray(leaf)
     if array is None or array.dtype.kind not in "biufc":
         msg = (
-            f"{path} is {value_in_short(leaf)}: a leaf must be a symbolic variable, an array or a "
-            "number. What does not change from step to step needs no place here: "
-            "use it inside step_fn as it is (close over it)"
+            f"{path} is {value_in_short(leaf)}: a leaf must be a symbolic variable, an array or "
+            f"a number{advice}"
         )
         raise TypeError(msg)
     return pt.constant(array)
@@ -214,6 +226,9 @@ def _read_series(leaf: Any, path: str) -> Series:
             )
             raise ValueError(msg)
     values = as_variable(leaf, path)
+    if isinstance(values.type, RandomType):
+        msg = f"{path} is {value_in_short(values)}, which has no rows to scan: carry it, in init"
+        raise TypeError(msg)
     if not isinstance(values.type, TensorType) or values.type.ndim == 0:
         what = value_in_short(leaf if is_python_number(leaf) else values)
         msg = (

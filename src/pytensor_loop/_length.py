@@ -11,7 +11,7 @@ from pytensor.tensor.type import TensorType, integer_dtypes
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_loop._agree import AgreeingLengths, is_a_shape
-from pytensor_loop._errors import value_in_short
+from pytensor_loop._errors import count, value_in_short
 from pytensor_loop._inputs import Series
 
 
@@ -70,7 +70,7 @@ def _claim_of(leaf: Series) -> _Claim:
     reason = f"rows less its furthest tap {leaf.lookahead}"
     if static is not None and static < leaf.lookahead:
         msg = (
-            f"{leaf.path} has {static} rows, fewer than its furthest tap {leaf.lookahead}: "
+            f"{leaf.path} has {count(static, 'row')}, fewer than its furthest tap {leaf.lookahead}: "
             "a step would read past the end"
         )
         raise ValueError(msg)

@@ -5,9 +5,11 @@ The only module that knows the conventions of the Op; see `_slots` for the order
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.configdefaults import config
 from pytensor.graph.basic import Apply, Variable
 from pytensor.scan.op import Scan
 from pytensor.tensor.type import TensorType
@@ -27,6 +29,17 @@ class Options:
     reverse: bool
     truncate_gradient: int | None
     name: str | None
+    op_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """More keyword arguments of the Op, for `pytensor_loop.legacy`."""
+
+    def __post_init__(self) -> None:
+        steps = self.truncate_gradient
+        if steps is not None and (type(steps) is bool or not isinstance(steps, int) or steps < 1):
+            msg = (
+                "truncate_gradient must be how many steps back gradients go, an int of one or "
+                f"more, or None for all of them, not {steps!r}"
+            )
+            raise ValueError(msg)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +62,8 @@ def lower(step: Step, series: Sequence[Series], length: Length, options: Options
         # The Op writes "off" as -1.
         truncate_gradient=-1 if options.truncate_gradient is None else options.truncate_gradient,
         name=options.name,
+        # The Op's own default would free the memory of a step and ask for it again in the next.
+        **{"allow_gc": config.scan__allow_gc, **options.op_settings},
     )
     node = op.make_node(*_slots.outer_inputs(loop))
     if step.stop is None and length.static is not None:

@@ -6,7 +6,9 @@ from typing import Any, overload
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
+from pytensor.tensor.type import TensorType
+
+from pytensor_loop._errors import count, value_in_short
 
 
 class _TapSequence(Sequence[Any]):
@@ -146,7 +148,7 @@ def taps(a: Any, taps: int | Iterable[int] | None = None) -> Taps:
         )
         msg = (
             f"taps={list(offsets)} look back {marked.depth} steps, so `a` must have exactly "
-            f"{_rows(marked.depth)} (row 0 is the oldest), but it has {rows}: {fix}"
+            f"{count(marked.depth, 'row')} (row 0 is the oldest), but it has {rows}: {fix}"
         )
         raise ValueError(msg)
     return marked
@@ -249,7 +251,13 @@ def _all_python_numbers(rows: Iterable[Any]) -> bool:
 
 
 def _static_rows(values: Any) -> int | None:
-    shape = values.type.shape if isinstance(values, TensorVariable) else np.shape(values)
+    if not isinstance(values, Variable):
+        shape = np.shape(values)
+    elif isinstance(values.type, TensorType):
+        shape = values.type.shape
+    else:
+        msg = f"taps needs an array with rows, not {value_in_short(values)}"
+        raise ValueError(msg)
     if len(shape) == 0:
         msg = (
             "taps needs rows, one for each step that it looks back, but `a` is a scalar: "
@@ -298,6 +306,3 @@ def _read_offsets(taps: int | Iterable[int]) -> tuple[int, ...]:
         raise ValueError(msg)
     return offsets
 
-
-def _rows(count: int) -> str:
-    return f"{count} {'row' if count == 1 else 'rows'}"

@@ -12,7 +12,7 @@ from pytensor.tensor.type import TensorType
 from pytensor_loop._check import Update, fit, read_updates, settle_types
 from pytensor_loop._closure import close_over, mark_now
 from pytensor_loop._errors import type_in_short, value_in_short
-from pytensor_loop._inputs import Inputs, Series, State, as_variable, row_type
+from pytensor_loop._inputs import RETURNED, Inputs, Series, State, as_variable, row_type
 from pytensor_loop._taps import CarryTaps, PushedTap, Taps, XsTaps
 from pytensor_loop._tree import Tree
 
@@ -151,7 +151,7 @@ def _read_returned(returned: Any) -> _Returned:
 
 def _read_condition(condition: Any) -> Variable:
     # A Python bool or NumPy's is a condition too, though a constant one.
-    variable = as_variable(condition, "break_cond")
+    variable = as_variable(condition, "break_cond", RETURNED)
     type_ = variable.type
     if not isinstance(type_, TensorType) or type_.ndim or type_.dtype != "bool":
         fix = (
@@ -210,7 +210,7 @@ def _read_y(y: Tree) -> list[Variable]:
         if isinstance(leaf, CarryTaps | XsTaps | PushedTap | Taps):
             msg = f"{path} is {leaf!r}: return the value itself to stack it, x and not push_tap(x)"
             raise TypeError(msg)
-        value = as_variable(leaf, path)
+        value = as_variable(leaf, path, RETURNED)
         if not isinstance(value.type, TensorType):
             msg = (
                 f"{path} is {value_in_short(value)}, which cannot be stacked into rows. "

@@ -115,7 +115,7 @@ def _key_difference(kind: type, missing: Sequence[Any], extra: Sequence[Any]) ->
     if missing:
         parts.append("lacks " + ", ".join(f"key {key!r}" for key in missing))
     if extra:
-        parts.append("has " + ", ".join(f"key {key!r}" for key in extra) + " too many")
+        parts.append("has the extra " + ", ".join(f"key {key!r}" for key in extra))
     return " and ".join(parts)
 
 

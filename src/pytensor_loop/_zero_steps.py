@@ -27,16 +27,15 @@ def remove_loops_of_no_steps(fgraph: FunctionGraph) -> None:
 
     It has to be early: PyTensor folds a loop of constants, made-up shapes and all.
     """
-    for node in list(fgraph.toposort()):
-        if isinstance(node.op, Scan) and _static_steps(node) == 0:
-            for rows, row in _stacked_rows(fgraph, node):
-                known = [0] * (rows.type.ndim - 1) if row is None else row
-                empty = pt.zeros((0, *known), dtype=rows.type.dtype)
-                if row is None:
-                    _refuse_no_steps(fgraph, rows, empty, node)
-                _replace(fgraph, rows, empty)
-            for output, start in _starts(node):
-                _replace(fgraph, output, start)
+    for node in _loops(fgraph, static_steps=0):
+        for rows, row in _stacked_rows(fgraph, node):
+            known = [0] * (rows.type.ndim - 1) if row is None else row
+            empty = pt.zeros((0, *known), dtype=rows.type.dtype)
+            if row is None:
+                _refuse_no_steps(fgraph, rows, empty, node)
+            _replace(fgraph, rows, empty)
+        for output, start in _starts(node):
+            _replace(fgraph, output, start)
 
 
 def _starts(node: Apply) -> Iterator[tuple[Variable, Variable]]:
@@ -62,17 +61,23 @@ def shape_rows_of_no_steps(fgraph: FunctionGraph) -> None:
     mode = getattr(fgraph, "_compile_mode", None)
     if mode is not None and isinstance(mode.linker, JAXLinker):
         return  # JAX knows the shape of a step without running it
-    for node in list(fgraph.toposort()):
-        if isinstance(node.op, Scan) and _static_steps(node) is None:
-            for rows, row in _stacked_rows(fgraph, node):
-                if row is None:
-                    _refuse_no_steps(fgraph, rows, rows, node)
-                elif row:
-                    shape = (Shape_i(0)(rows), *row)
-                    shaped = pt.reshape(rows, shape, ndim=rows.type.ndim)
-                    _replace_for(
-                        fgraph, list(fgraph.clients[rows]), rows.type.filter_variable(shaped)
-                    )
+    for node in _loops(fgraph, static_steps=None):
+        for rows, row in _stacked_rows(fgraph, node):
+            if row is None:
+                _refuse_no_steps(fgraph, rows, rows, node)
+            elif row:
+                shaped = pt.reshape(rows, (Shape_i(0)(rows), *row), ndim=rows.type.ndim)
+                typed = rows.type.filter_variable(shaped)
+                _replace_for(fgraph, list(fgraph.clients[rows]), typed)
+
+
+def _loops(fgraph: FunctionGraph, static_steps: int | None) -> list[Apply]:
+    """Return the loops whose number of steps is known to be this, or is not known."""
+    return [
+        node
+        for node in fgraph.toposort()
+        if isinstance(node.op, Scan) and _static_steps(node) == static_steps
+    ]
 
 
 def _static_steps(node: Apply) -> int | None:
