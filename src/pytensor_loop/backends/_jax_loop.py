@@ -58,16 +58,16 @@ class Asked:
         if not self._stacks(n_steps):
             depth = max(depth, self.count)
         padding = jnp.zeros((depth - len(self.before), *self.before.shape[1:]), self.before.dtype)
-        rows = jnp.concatenate([padding, self.before])
+        rows = joined(padding, self.before)
         return tuple(rows) if depth <= MOST_ROWS_IN_TUPLE else rows
 
     def read(self, n_steps: int, window: Window, stacked: Any) -> Any:
         """Return the rows asked for, from the last window or from all that `n_steps` steps made."""
         if not self._stacks(n_steps):
             return jnp.stack(window) if isinstance(window, tuple) else window
-        rows = jnp.concatenate([self.before, stacked])
+        rows = joined(self.before, stacked)
         missing = jnp.zeros((max(self.count - len(rows), 0), *rows.shape[1:]), rows.dtype)
-        return jnp.concatenate([rows, missing])[-self.count or len(rows) :]
+        return joined(rows, missing)[max(len(rows) - self.count, 0) :]
 
     def read_open(self, n_steps: Any, window: Window) -> Any:
         """Return the rows asked for after `n_steps` steps, which are known only when it runs."""
@@ -120,6 +120,12 @@ def run_open(step: Step, carry: Carry, sequences: Sequence[Any], n_steps: Any) -
     start = (jnp.zeros((), int), jnp.zeros((), bool), carry)
     t, _, carry = jax.lax.while_loop(going, body, start)
     return carry, t
+
+
+def joined(*parts: Any) -> Any:
+    """Return the rows of all parts: XLA cannot compile some slices of a join with an empty part."""
+    filled = [part for part in parts if len(part)]
+    return jnp.concatenate(filled) if len(filled) > 1 else (filled or parts)[0]
 
 
 def _push(window: Window, row: Any) -> Window:

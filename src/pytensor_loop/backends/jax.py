@@ -1,6 +1,6 @@
 """The conversion of PyTensor's `Scan` Op to JAX.
 
-It takes the place of PyTensor's own when this module is imported: see `_jax_hook`.
+It takes the place of PyTensor's own when this module is imported.
 """
 
 import dataclasses
@@ -15,13 +15,13 @@ from pytensor.link.jax.dispatch.basic import jax_funcify
 from pytensor.scan.op import Scan
 from pytensor.tensor.type import TensorType
 
-from pytensor_loop.backends._jax_loop import Asked, Carry, Made, Step, run_counted, run_open
+from pytensor_loop.backends._jax_loop import Asked, Carry, Made, Step, joined, run_counted, run_open
 from pytensor_loop.backends._jax_shapes import LENGTH_UNKNOWN, is_known
 
 
 LENGTH_DEPENDS_ON_STOP = (
     "{loop} has a stop condition, so the length of `ys` is known only at run time, which JAX "
-    "cannot express; ask for `final` and `done` only (gradients need `ys` too), or use another "
+    "cannot express; ask for `final`, `done` and the gradient of `final` only, or use another "
     "backend"
 )
 
@@ -49,7 +49,8 @@ def convert_loop(op: Scan, node: Apply, **kwargs: Any) -> Callable[..., Any]:
     def loop(*inputs: Any) -> Any:
         given = _read_inputs(op, inputs)
         step = _step_on_windows(op, step_fn, given.captured)
-        if op.info.as_while or not is_known(given.n_steps):
+        may_stop = op.info.as_while and not (is_known(given.n_steps) and given.n_steps == 0)
+        if may_stop or not is_known(given.n_steps):
             outputs = _run_open(op, step, given)
         else:
             outputs = _run_counted(op, step, given)
@@ -220,7 +221,7 @@ def _depths(op: Scan) -> list[int]:
 def _join_moving(left: Any, window: Sequence[Any], buffer: Any) -> Any:
     """Return a buffer after the steps: the rows they left, those they held, those not reached."""
     held = [row[None] for row in window]
-    return jnp.concatenate([left, *held, buffer[len(left) + len(held) :]])
+    return joined(left, *held, buffer[len(left) + len(held) :])
 
 
 def _as_carried(value: Any, type_: Type) -> Any:

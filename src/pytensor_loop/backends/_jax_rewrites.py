@@ -1,22 +1,13 @@
-"""What the compilation for JAX needs of this package, without importing JAX.
-
-PyTensor imports JAX when it compiles a function for it. Rewrites tagged "jax" run in no other
-compilation.
-"""
+"""Rewrites of graphs that are compiled for JAX; they need no JAX to be imported."""
 
 from typing import Any
 
+import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.rewriting.basic import dfs_rewriter, graph_rewriter, node_rewriter
-from pytensor.tensor.basic import Alloc, AllocEmpty
+from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.tensor.basic import AllocEmpty
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
-
-
-@graph_rewriter
-def import_conversion_to_jax(fgraph: Any) -> None:
-    """Register the conversion of loops in the place of PyTensor's own."""
-    import pytensor_loop.backends.jax  # noqa: F401
 
 
 @node_rewriter([Subtensor])
@@ -35,7 +26,7 @@ def fill_first_rows_only(fgraph: Any, node: Apply) -> list[Variable] | None:
         return None
     if buffer is None or not isinstance(buffer.op, AllocEmpty):
         return None
-    rows = Alloc()(written.inputs[1], n_rows, *buffer.inputs[1:])
+    rows: Any = pt.alloc(written.inputs[1], n_rows, *buffer.inputs[1:])
     return [rows] if node.outputs[0].type.is_super(rows.type) else None
 
 
@@ -58,5 +49,3 @@ optdb.register(
     "jax",
     position=1.615,
 )
-# Behind everything, when all other conversions to JAX can have been registered.
-optdb.register("pytensor_loop_jax", import_conversion_to_jax, "jax", position=1000)
