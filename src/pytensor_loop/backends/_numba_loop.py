@@ -1,12 +1,17 @@
 """A Scan node as the source of one function: buffers around the statements of a step.
 
-Every buffer is circular as far as the Op is concerned. Here each row that a step touches has a running
-position that wraps by comparison, and values without dimensions that one step hands to the next stay in registers.
+Every buffer is circular as far as the Op is concerned. Here each row that a step touches has a
+running position that wraps by comparison, and values without dimensions that one step hands to the
+next stay in registers.
 """
+
+# PyTensor's own annotations are partial: graphs and nodes are Any throughout.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
 from dataclasses import dataclass, field
 
 import numpy as np
+from pytensor.compile.aliasing import alias_root
 from pytensor.graph.basic import Constant
 from pytensor.link.numba.dispatch.compile_ops import numba_deepcopy
 from pytensor.tensor.type import DenseTensorType
@@ -91,6 +96,11 @@ class State:
         """Whether it lives in a register."""
         return self.is_tensor and self.inner_input.type.ndim == 0
 
+    @property
+    def is_borrowed(self):
+        """Whether the step sees a borrowed view: not if its update may be a view of it."""
+        return self.is_tensor and alias_root(self.inner_output) is not self.inner_input
+
 
 @dataclass(frozen=True)
 class LoopSource:
@@ -140,7 +150,8 @@ def write_loop(op, node, destroyed_states, compile_options):
         _bind_state(state, step, lines)
     step.write()
     _write_rows(buffers, step, lines)
-    _write_states(states, step, lines)
+    _shift_registers(buffers, states, step, lines)
+    _write_states([s for s in states if not s.is_scalar], step, lines)
     for buffer in buffers:
         _finish_buffer(buffer, op.info.as_while, lines)
     condition = step.scalar(op.inner_outputs[-1]) if op.info.as_while else None
@@ -161,6 +172,7 @@ _MEMORY = (
     "first_slot",
     "peek",
     "poke",
+    "put",
     "replace_state",
     "with_dense_rows",
 )
@@ -319,7 +331,7 @@ def _bind_reads(buffer, step, lines):
 
 
 def _successor(buffer, offset):
-    """Return the inner variable that the next step reads at an offset, or None if only memory knows."""
+    """Return what the next step reads at an offset, or None if only memory knows."""
     for place, variable in (*buffer.writes, *buffer.reads):
         if place == offset + 1:
             return variable
@@ -351,6 +363,7 @@ def _offer_rows(buffer, step):
             shape=tuple(f"{buffer.name}.shape[{k + 1}]" for k in range(ndim)),
             allocate=allocate if unknown else "",
             overwritten=overwritten,
+            single=f"{buffer.name}_rows == 1" if len(buffer.reads) == 1 and buffer.finished else "",
         )
 
 
@@ -361,11 +374,28 @@ def _bind_state(state, step, lines):
         value = f"{value}[()]"
     else:
         step.values[state.inner_input] = Value(state.name)
+        if state.is_borrowed:
+            lines.read.append(f"{state.name}_x = borrow({state.name})")
+            step.values[state.inner_input] = Value(f"{state.name}_x")
         if state.is_tensor:
             value = f"np.copy({value})"
         elif state.copied:
             value = f"numba_deepcopy({value})"
+        if state.is_tensor:
+            step.targets.setdefault(state.inner_output, _target(state))
     lines.start.append(f"{state.name} = {value}")
+
+
+def _target(state):
+    """Return the memory of a state as the place of its own update."""
+    ndim = state.inner_input.type.ndim
+    return Target(
+        row=f"borrow({state.name})",
+        allowed="False",
+        shape=tuple(f"{state.name}.shape[{k}]" for k in range(ndim)),
+        overwritten=(state.inner_input,),
+        single="True",
+    )
 
 
 def _write_rows(buffers, step, lines):
@@ -378,8 +408,6 @@ def _write_rows(buffers, step, lines):
                 _write_number(buffer, offset, output, step, lines)
             else:
                 _write_row(buffer, offset, output, step, lines, direct=first)
-    for buffer in buffers:
-        _shift_registers(buffer, step, lines)
 
 
 def _write_number(buffer, offset, output, step, lines):
@@ -396,21 +424,26 @@ def _write_row(buffer, offset, output, step, lines, direct):
         lines.write.append(
             f"    {buffer.name} = np.empty(({buffer.name}_rows,) + {name}.shape, {_np(buffer)})"
         )
-    put = f"{buffer.name}[{buffer.position(offset)}] = {name}"
+    put = f"put(borrow_row({buffer.name}, {buffer.position(offset)}), {name})"
     if flag is None:
         lines.write.append(put)
     else:
         lines.write += [f"if not {flag}:", f"    {put}"]
 
 
-def _shift_registers(buffer, step, lines):
-    if not buffer.is_vector:
-        return
-    shifted = []
-    for offset, _ in buffer.reads:
-        successor = _successor(buffer, offset)
-        if successor is not None:
-            shifted.append((buffer.register(offset), cast(step.scalar(successor), buffer.dtype)))
+def _shift_registers(buffers, states, step, lines):
+    """Hand all numbers to the next step at once: one may be the old value of another."""
+    shifted = [
+        (state.name, cast(step.scalar(state.inner_output), state.inner_output.type.dtype))
+        for state in states
+        if state.is_scalar
+    ]
+    for buffer in buffers:
+        for offset, _ in buffer.reads if buffer.is_vector else ():
+            successor = _successor(buffer, offset)
+            if successor is not None:
+                value = cast(step.scalar(successor), buffer.dtype)
+                shifted.append((buffer.register(offset), value))
     if shifted:
         targets, values = zip(*shifted, strict=True)
         lines.advance.append(f"{', '.join(targets)} = {', '.join(values)}")
@@ -420,12 +453,16 @@ def _write_states(states, step, lines):
     updates = []
     for state in states:
         output = state.inner_output
-        if state.is_scalar:
-            updates.append((state.name, cast(step.scalar(output), output.type.dtype)))
-        elif state.is_tensor and step.is_scratch(output):
-            updates.append((state.name, f"replace_state({state.name}, {step.array(output)})"))
+        if state.is_tensor and step.is_scratch(output):
+            replaced = f"replace_state({state.name}, {step.array(output)})"
+            flag = step.written.get(output) if step.targets.get(output) == _target(state) else None
+            if flag is not None:
+                replaced = f"{state.name} if {flag} else {replaced}"
+            updates.append((state.name, replaced))
         elif isinstance(output, Constant) and state.is_tensor:
             updates.append((state.name, f"np.copy({step.array(output)})"))
+        elif state.is_borrowed:
+            updates.append((state.name, f"contiguous({step.array(output)})"))
         else:
             updates.append((state.name, step.array(output)))
     for name, value in updates:
@@ -456,7 +493,7 @@ def _assemble(arguments, step, lines, condition, results):
         *(f"    {line}" for line in start),
         "    for i in range(n):",
         *(f"        {line}" for line in body),
-        *(f"    {line}" for line in lines.finish),
+        *(f"    {line}" for line in [*step.finish, *lines.finish]),
         f"    return {', '.join(results)}",
     ]
     return "\n".join(source) + "\n"

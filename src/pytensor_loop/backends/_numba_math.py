@@ -1,11 +1,14 @@
-"""exp, expm1, log, tanh and their kin without branches, so that LLVM can vectorize loops that call them.
+"""exp, expm1, log, tanh and sigmoid without branches, so that LLVM can vectorize them.
 
 Numba calls the C library for these, one element at a time: in most loops of a few dozen elements
-that is where the time goes. Errors are below two units in the last place (tested).
+that is where the time goes. Errors are below three units in the last place (tested).
 Argument reduction and the polynomial of the logarithm follow fdlibm (Sun Microsystems, freely
 distributable); the exponential is a Taylor polynomial on half of ``[-log 2, log 2]``.
 They are compiled without ``fastmath``: the reduction is exact only as it is written.
 """
+
+# The functions of this module are typed by Numba, argument by argument.
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-overload"
 
 import numpy as np
 from llvmlite import ir

@@ -1,9 +1,13 @@
-"""How the generated loops reach memory: rows as borrowed views, and the few helpers around a buffer.
+"""How the generated loops reach memory: rows as borrowed views, and a few helpers.
 
 A row of a buffer is read and written through an array structure that owns nothing: no allocation
 and no reference counting in the loop, and a contiguous layout, which LLVM can vectorize. Whoever
-borrows a row must keep its owner alive; the generated code does, as every owner lives until the end of the loop.
+borrows a row must keep its owner alive; the generated code does, as every owner lives until the end
+of the loop.
 """
+
+# The functions of this module are typed by Numba, argument by argument.
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-overload"
 
 import numpy as np
 from llvmlite import ir
@@ -44,6 +48,9 @@ def _borrow(context, builder, row_type, data, shape):
 def _row_pointer(builder, array, index):
     stride = cgutils.unpack_tuple(builder, array.strides)[0]
     return cgutils.pointer_add(builder, array.data, builder.mul(stride, index, flags=["nsw"]))
+
+
+_TOO_SHORT = "Scan: a sequence or an initial state has fewer rows than the loop reads"
 
 
 @intrinsic
@@ -126,7 +133,7 @@ def contiguous(array):
 
 @overload(contiguous)
 def _contiguous(array):
-    if array.layout in "CF":
+    if array.layout == "C":
         return lambda array: array
 
     def keep_or_copy(array):
@@ -141,7 +148,7 @@ def _contiguous(array):
 def check_rows(rows, least, n_steps):
     """Raise unless a buffer or a sequence has the rows that the steps will touch."""
     if n_steps > 0 and rows < least:
-        raise ValueError("Scan: a sequence or an initial state has fewer rows than the loop reads")
+        raise ValueError(_TOO_SHORT)
 
 
 @njit(no_cpython_wrapper=True)
@@ -179,6 +186,16 @@ def finish_rows(buffer, used, truncate):
 def replace_state(state, new):
     """Return an owned array with the values of ``new``: ``state`` itself if it has the shape."""
     if state.shape == new.shape:
-        state[...] = new
+        put(state, new)
         return state
     return new.copy()
+
+
+@register_jitable
+def put(target, values):
+    """Copy an array into another; lengths of one broadcast."""
+    if target.shape == values.shape:
+        for index in np.ndindex(target.shape):
+            target[index] = values[index]
+    else:
+        target[...] = values

@@ -1,19 +1,26 @@
-"""Products of vectors and matrices into memory that exists: loops for small ones, BLAS for the others.
+"""Products of vectors and matrices into given memory: loops for small ones, else BLAS.
 
-A call of BLAS costs as much as a product of some hundred elements; in a loop of small steps it is most of the time.
-The loops take several rows (or columns) at once, so that each element of the vector is loaded once for all of them.
+A call of BLAS costs as much as a product of some hundred elements; in a loop of small steps it is
+most of the time. The loops take several rows (or columns) at once, so that each element of the
+vector is loaded once for all of them.
 """
+
+# The functions of this module are typed by Numba, argument by argument.
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-overload"
 
 import numpy as np
 from numba import njit
 from numba.extending import overload
 
 
-SMALL = 4096  # elements of a matrix, or multiplications of a product, that loops do at least as fast as BLAS
+# Elements of a matrix, or multiplications of a product, that loops do as fast as BLAS.
+SMALL = 16384
+_MISFIT = "Incompatible array sizes for np.dot(a, b)"
 _jit = njit(
     fastmath={"reassoc", "contract", "nsz", "arcp"},
     error_model="numpy",
     no_cpython_wrapper=True,
+    forceinline=True,
 )
 
 
@@ -27,7 +34,7 @@ def is_supported(node):
 def inner(x, y):
     """Return the inner product of two vectors."""
     if x.shape[0] != y.shape[0]:
-        raise ValueError("Incompatible array sizes for np.dot(a, b)")
+        raise ValueError(_MISFIT)
     total = x.dtype.type(0)
     for i in range(x.shape[0]):
         total += x[i] * y[i]
@@ -39,24 +46,19 @@ def _rows_times(a, x, out):
     """Write ``a @ x`` for a matrix that is contiguous along its rows."""
     rows, columns = a.shape
     i = 0
-    while i + 4 <= rows:
-        s0 = s1 = s2 = s3 = x.dtype.type(0)
+    while i + 2 <= rows:
+        first = second = x.dtype.type(0)
         for j in range(columns):
-            s0 += a[i, j] * x[j]
-            s1 += a[i + 1, j] * x[j]
-            s2 += a[i + 2, j] * x[j]
-            s3 += a[i + 3, j] * x[j]
-        out[i] = s0
-        out[i + 1] = s1
-        out[i + 2] = s2
-        out[i + 3] = s3
-        i += 4
-    while i < rows:
-        s0 = x.dtype.type(0)
+            first += a[i, j] * x[j]
+            second += a[i + 1, j] * x[j]
+        out[i] = first
+        out[i + 1] = second
+        i += 2
+    if i < rows:
+        first = x.dtype.type(0)
         for j in range(columns):
-            s0 += a[i, j] * x[j]
-        out[i] = s0
-        i += 1
+            first += a[i, j] * x[j]
+        out[i] = first
 
 
 @_jit
@@ -82,11 +84,11 @@ def _small_matvec(a, x, out):
     raise NotImplementedError
 
 
-@overload(_small_matvec, jit_options={"fastmath": {"reassoc", "contract", "nsz", "arcp"}})
+@overload(_small_matvec, jit_options={"forceinline": True})
 def _choose_matvec(a, x, out):
     if a.layout == "F":
-        return lambda a, x, out: _columns_times(a, x, out)
-    return lambda a, x, out: _rows_times(a, x, out)
+        return lambda a, x, out: _columns_times(a, x, out)  # noqa: PLW0108  (Numba wants a function)
+    return lambda a, x, out: _rows_times(a, x, out)  # noqa: PLW0108
 
 
 def _large_matvec(a, x, out):
@@ -97,14 +99,14 @@ def _large_matvec(a, x, out):
 def _choose_large(a, x, out):
     if a.layout == "A" or x.layout == "A":
         return lambda a, x, out: np.dot(np.ascontiguousarray(a), np.ascontiguousarray(x), out)
-    return lambda a, x, out: np.dot(a, x, out)
+    return lambda a, x, out: np.dot(a, x, out)  # noqa: PLW0108
 
 
 @_jit
 def matvec(a, x, out):
     """Write ``a @ x`` into ``out``."""
     if a.shape[1] != x.shape[0]:
-        raise ValueError("Incompatible array sizes for np.dot(a, b)")
+        raise ValueError(_MISFIT)
     if a.size <= SMALL:
         _small_matvec(a, x, out)
     else:
@@ -131,7 +133,7 @@ def _small_matmul(a, b, out):
 def matmul(a, b, out):
     """Write ``a @ b`` into ``out``."""
     if a.shape[1] != b.shape[0]:
-        raise ValueError("Incompatible array sizes for np.dot(a, b)")
+        raise ValueError(_MISFIT)
     if a.size * b.shape[1] <= SMALL:
         _small_matmul(a, b, out)
     else:

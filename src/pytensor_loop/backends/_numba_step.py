@@ -1,29 +1,34 @@
 """The inner graph of a loop as straight-line source, one statement group per node.
 
-A value without dimensions lives in a scalar variable and is boxed into an array only for an Op that asks for one.
-Elementwise Ops, small products and vectors made of scalars are written as loops into a target: the row
-of the buffer that keeps the result if that is safe, else scratch space allocated once. Every other Op is
-called as PyTensor lowers it.
+A value without dimensions lives in a scalar variable and is boxed into an array only for an Op that
+asks for one. Elementwise Ops, small products and vectors made of scalars are written as loops into
+a target: the row of the buffer that keeps the result if that is safe, else scratch space allocated
+once. Every other Op is called as PyTensor lowers it.
 """
+
+# PyTensor's own annotations are partial: graphs and nodes are Any throughout.
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
 from dataclasses import dataclass
 
-import numpy as np
+from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Constant, Variable
 from pytensor.link.numba.dispatch.basic import (
     cache_key_for_constant,
     numba_funcify_ensure_cache,
     numba_typify,
 )
-from pytensor.scalar.basic import ScalarType
+from pytensor.scalar.basic import Add, ScalarType
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
+from pytensor.tensor.rewriting.fused_elemwise import FusedElemwise
 from pytensor.tensor.rewriting.scalarize import ScalarizedElemwise, ScalarizedJoin
 from pytensor.tensor.type import DenseTensorType
 
 from pytensor_loop.backends import _numba_products
 from pytensor_loop.backends._numba_scalar import ScalarCode, cast, literal
+from pytensor_loop.backends._numba_sums import BLOCK, LEAST, add_products, find_outer_sum
 
 
 MAX_LOOPS = 4
@@ -42,7 +47,8 @@ class Value:
     owned
         Whether the array is scratch space that the next step overwrites.
     source, order
-        For a view: the variable that it shows, and for each axis the axis of the source, or -1 for an axis of length one.
+        For a view: the variable that it shows, and for each axis the axis of the source, or -1 for
+        an axis of length one.
     """
 
     name: str
@@ -65,9 +71,12 @@ class Target:
     shape
         Expressions of the lengths of the row.
     allocate
-        Statement that allocates the buffer on the first step, with ``{shape}`` for the lengths of a row; empty if it exists.
+        Statement that allocates the buffer on the first step, with ``{shape}`` for the lengths of a
+        row; empty if it exists.
     overwritten
         The inner inputs whose memory the row may be; None stands for one that forbids it.
+    single
+        Expression of whether every step writes this same row; empty if none does.
     """
 
     row: str
@@ -75,6 +84,7 @@ class Target:
     shape: tuple[str, ...]
     allocate: str = ""
     overwritten: tuple[Variable | None, ...] = ()
+    single: str = ""
 
 
 class StepCode:
@@ -100,6 +110,8 @@ class StepCode:
         self.setup: list[str] = []
         self.head: list[str] = []
         self.body: list[str] = []
+        self.finish: list[str] = []
+        self._done: set[object] = set()
         self._scalars: dict[Variable, str] = {}
         self._boxes: dict[Variable, str] = {}
         self._contiguous: dict[Variable, str] = {}
@@ -126,19 +138,20 @@ class StepCode:
         """Write every node of the graph."""
         for node in self.fgraph.toposort():
             self._write_node(node)
+            self._done.add(node)
 
     def _write_node(self, node):
         op = node.op
-        if isinstance(op, TensorFromScalar | ScalarFromTensor):
+        if isinstance(op, TensorFromScalar | ScalarFromTensor) or self._copies_scalar(node):
             self.values[node.outputs[0]] = Value(self.scalar(node.inputs[0]), scalar=True)
         elif isinstance(op, DimShuffle):
             self._write_view(node)
         elif isinstance(op, Elemwise):
             self._write_elemwise(node, node.op, node.inputs, node.outputs)
-        elif isinstance(op, ScalarizedElemwise):
-            self._write_scalarized(node)
+        elif isinstance(op, ScalarizedElemwise) or _is_sum_of_elements(op):
+            self._write_wrapped(node)
         elif self._is_scalar_node(node):
-            self._write_scalar(node, op, node)
+            self._write_scalar(node, op, node, node.inputs)
         elif isinstance(op, MakeVector | ScalarizedJoin) and self._joins_scalars(node):
             self._write_vector(node)
         elif isinstance(op, Dot) and _numba_products.is_supported(node):
@@ -265,13 +278,17 @@ class StepCode:
         variables = [*node.inputs, *node.outputs]
         return all(isinstance(v.type, ScalarType) for v in variables)
 
+    def _copies_scalar(self, node):
+        copies = isinstance(node.op, DeepCopyOp | ViewOp)
+        return copies and _is_zero_dim(node.inputs[0]) and self.value(node.inputs[0]).scalar
+
     @staticmethod
     def _joins_scalars(node):
         return all(v.type.ndim == 0 for v in node.inputs if not isinstance(v.type, ScalarType))
 
-    def _write_scalar(self, node, op, scalar_node):
-        inputs = [self.scalar(v) for v in node.inputs]
-        outputs = self._scalar_code.write(op, scalar_node, inputs, self.body)
+    def _write_scalar(self, node, op, scalar_node, inputs):
+        elements = [self.scalar(v) for v in inputs]
+        outputs = self._scalar_code.write(op, scalar_node, elements, self.body)
         for variable, name in zip(node.outputs, outputs, strict=True):
             self.values[variable] = Value(name, scalar=True)
 
@@ -305,8 +322,8 @@ class StepCode:
         else:
             self.values[output] = Value("", source=source, order=order)
 
-    def _write_scalarized(self, node):
-        """Write an elementwise Op some of whose inputs are scalars."""
+    def _write_wrapped(self, node):
+        """Write an elementwise Op with scalar inputs or with results that are summed."""
         [inner] = [n for n in node.op.fgraph.apply_nodes if isinstance(n.op, Elemwise)]
         outer = dict(zip(node.op.fgraph.inputs, node.inputs, strict=True))
 
@@ -315,38 +332,136 @@ class StepCode:
                 [variable] = variable.owner.inputs
             return outer.get(variable, variable)
 
-        self._write_elemwise(node, inner.op, [behind(v) for v in inner.inputs], node.outputs)
+        self._write_elemwise(node, inner.op, [behind(v) for v in inner.inputs], inner.outputs)
 
-    def _write_elemwise(self, node, op, inputs, outputs):
-        scalar_node = op.make_scalar_node(*_dimensioned(inputs, outputs[0].type.ndim))
-        ndim = outputs[0].type.ndim
+    def _write_elemwise(self, node, op, inputs, core_outputs):
+        """Write an elementwise Op.
+
+        Parameters
+        ----------
+        node
+            The node, whose outputs are the results or sums of them.
+        op, inputs, core_outputs
+            The Elemwise itself, what it reads, and its own results.
+        """
+        outputs = node.outputs
+        ndim = core_outputs[0].type.ndim
+        scalar_node = op.make_scalar_node(*_dimensioned(inputs, ndim))
         if ndim == 0:
-            self._write_scalar(node, op.scalar_op, scalar_node)
+            self._write_scalar(node, op.scalar_op, scalar_node, inputs)
             return
         arrays = [v for v in inputs if not isinstance(v.type, ScalarType) and v.type.ndim]
         if ndim > MAX_LOOPS or not arrays:
             self._write_call(node)
             return
         lengths = [self._common_length(arrays, axis) for axis in range(ndim)]
-        targets = [self._target(node, v, lengths) for v in outputs]
         indices = [self.name("j") for _ in range(ndim)]
-        lines = []
+        levels = [[] for _ in range(ndim + 1)]
         elements = [
-            self.scalar(v) if v not in arrays else self._element_name(v, indices, lines)
+            self.scalar(v) if v not in arrays else self._element_name(v, indices, levels)
             for v in inputs
         ]
-        results = self._scalar_code.write(op.scalar_op, scalar_node, elements, lines)
-        subscript = ", ".join(indices)
-        lines += [f"{t}[{subscript}] = {r}" for t, r in zip(targets, results, strict=True)]
-        self.body += _nested(indices, lengths, lines)
+        results = self._scalar_code.write(op.scalar_op, scalar_node, elements, levels[-1])
+        sum_ = self._outer_sum(op, inputs, outputs)
+        if sum_ is not None:
+            self._write_outer_sum(
+                node, outputs[0], lengths, (indices, levels, results), sum_, inputs
+            )
+            return
+        for variable, core, result in zip(outputs, core_outputs, results, strict=True):
+            if variable.type.ndim < core.type.ndim or core.type.ndim == 0:
+                levels[-1].append(f"{self._sum(variable)} += {result}")
+            else:
+                out, subscript = self._elementwise_target(node, variable, lengths, indices)
+                levels[-1].append(f"{out}[{subscript}] = {result}")
+        self.body += _nested(indices, lengths, levels)
 
-    def _element_name(self, variable, indices, lines):
+    def _sum(self, variable):
+        """Return the name of a scalar that starts at zero."""
+        name = self.name("sum")
+        self.body.append(f"{name} = {cast('0', variable.type.dtype)}")
+        self.values[variable] = Value(name, scalar=True)
+        return name
+
+    def _elementwise_target(self, node, variable, lengths, indices):
+        """Return the array for a result and the subscript of an element, without axes of one."""
+        shape = variable.type.shape
+        kept = [axis for axis, length in enumerate(shape) if length != 1]
+        if variable in self.targets or not kept or len(kept) == len(shape):
+            return self._target(node, variable, lengths), ", ".join(indices)
+        core = variable.type.clone(shape=tuple(shape[axis] for axis in kept))()
+        out = self._target(node, core, [lengths[axis] for axis in kept])
+        order = tuple(kept.index(axis) if axis in kept else -1 for axis in range(len(shape)))
+        self.values[variable] = Value("", source=core, order=order)
+        return out, ", ".join(indices[axis] for axis in kept)
+
+    def _outer_sum(self, op, inputs, outputs):
+        """Return the roles of the inputs if partial sums of outer products need not be seen."""
+        if len(outputs) != 1:
+            return None
+        [output] = outputs
+        target = self.targets.get(output)
+        roles = find_outer_sum(op, inputs, output)
+        if target is None or not target.single or roles is None:
+            return None
+        total = inputs[roles[0]]
+        private = len(self.fgraph.clients[total]) == 1 and len(self.fgraph.clients[output]) == 1
+        return roles if private and target.overwritten == (total,) else None
+
+    def _write_outer_sum(self, node, output, lengths, loop, roles, inputs):
+        """Write a sum of outer products that adds a block of them at a time where that pays."""
+        target = self.targets[output]
+        defer, count, left, right = (self.name(p) for p in ("defer", "count", "left", "right"))
+        dtype = output.type.dtype
+        self.setup.append(f"{count} = 0")
+        for name in (left, right):
+            self.setup.append(f"{name} = np.empty((0, 0), np.{dtype})")
+        fits = [f"{a} == {b}" for a, b in zip(target.shape, lengths, strict=True)]
+        large = f"{lengths[0]} * {lengths[1]} >= {LEAST}"
+        self.body.append(f"{defer} = {' and '.join([target.single, large, *fits])}")
+        self.body.append(f"if {defer}:")
+        collect = []
+        for axis, (name, factors) in enumerate(((left, roles[1]), (right, roles[2]))):
+            empty = f"{name} = np.empty(({BLOCK}, {lengths[axis]}), np.{dtype})"
+            collect += [f"if {name}.shape[1] != {lengths[axis]}:", f"    {empty}"]
+            collect += self._collect(f"{name}[{count}, ", lengths[axis], axis, factors, inputs)
+        add = f"add_products({target.row}, {left}, {right}, {count})"
+        collect += [f"{count} += 1", f"if {count} == {BLOCK}:", f"    {add}", f"    {count} = 0"]
+        self.body += [f"    {line}" for line in collect]
+        self.finish += [f"if {count} > 0:", f"    {add}"]
+        self.use("add_products", add_products)
+        before, self.body = self.body, []
+        indices, levels, results = loop
+        out = self._target(node, output, lengths)
+        levels[-1].append(f"{out}[{', '.join(indices)}] = {results[0]}")
+        otherwise = [*self.body, *_nested(indices, lengths, levels)]
+        direct = self.written[output]
+        before += [f"    {direct} = True", f"    {out} = {target.row}"]
+        self.body = [*before, "else:", *(f"    {line}" for line in otherwise)]
+
+    def _collect(self, row, length, axis, factors, inputs):
+        """Return the lines that put a product of vectors along an axis into a row."""
+        index = self.name("j")
+        product = " * ".join(self._factor(inputs[f], axis, index) for f in factors)
+        return [f"for {index} in range({length}):", f"    {row}{index}] = {product}"]
+
+    def _factor(self, variable, axis, index):
+        if isinstance(variable.type, ScalarType) or not variable.type.ndim:
+            return self.scalar(variable)
+        indices = ["0", "0"]
+        indices[axis] = index
+        return self.element(variable, indices)
+
+    def _element_name(self, variable, indices, levels):
+        """Return the name of an element, read in the outermost loop that knows where it is."""
+        element = self.element(variable, indices)
         name = self.name("s")
-        lines.append(f"{name} = {self.element(variable, indices)}")
+        depth = max((k + 1 for k, index in enumerate(indices) if index in element), default=0)
+        levels[depth].append(f"{name} = {element}")
         return name
 
     def _common_length(self, arrays, axis):
-        """Return the length of the result along an axis; the generated code checks that all agree."""
+        """Return the length of the result along an axis, checked when the loop runs."""
         full = [v for v in arrays if v.type.shape[axis] != 1]
         lengths = list(dict.fromkeys(self.length(v, axis) for v in full))
         if not lengths:
@@ -391,13 +506,32 @@ class StepCode:
         return out
 
     def _is_in_place(self, node, variable):
-        """Return whether writing a result over the row that the loop overwrites is safe at this node."""
-        return isinstance(node.op, Elemwise) and all(
-            v in node.inputs
-            and [n for n, _ in self.fgraph.clients[v]] == [node]
-            and v.type.broadcastable == variable.type.broadcastable
+        """Return whether nobody needs the memory of a target any more once this node has run."""
+        return all(
+            v is not None and self._is_last_reader(node, v, variable)
             for v in self.targets[variable].overwritten
         )
+
+    def _is_last_reader(self, node, read, result):
+        """Return whether nobody reads a variable, or a view of it, after this node.
+
+        The node itself may, if it reads each element just before it writes it.
+        """
+        pending = [read]
+        while pending:
+            shown = pending.pop()
+            for client, position in self.fgraph.clients[shown]:
+                element_by_element = (
+                    isinstance(client.op, Elemwise)
+                    and shown is read
+                    and shown.type.broadcastable == result.type.broadcastable
+                )
+                if client is node and element_by_element:
+                    continue
+                if client is node or client not in self._done:
+                    return False
+                pending += _views(client, position)
+        return True
 
     def _write_vector(self, node):
         [output] = node.outputs
@@ -447,6 +581,27 @@ class StepCode:
         return None
 
 
+def _views(node, position):
+    """Return the outputs of a node that may share memory with one of its inputs."""
+    if isinstance(node.op, DimShuffle):
+        return node.outputs
+    maps = (node.op.view_map, node.op.destroy_map)
+    return [node.outputs[i] for m in maps for i, inputs in m.items() if position in inputs]
+
+
+def _is_sum_of_elements(op):
+    """Return whether an Op is elementwise, and some of its results are summed to a number."""
+    if not isinstance(op, FusedElemwise) or op.indexed_inputs or op.indexed_outputs:
+        return False
+    [inner] = [n for n in op.fgraph.apply_nodes if isinstance(n.op, Elemwise)]
+    every = tuple(range(inner.outputs[0].type.ndim))
+    return all(
+        spec is None
+        or (isinstance(spec[0], Add) and spec[1] == every and spec[3] in {"float64", "int64"})
+        for spec in op.reduced_outputs
+    )
+
+
 def _is_zero_dim(variable):
     if isinstance(variable.type, ScalarType):
         return True
@@ -463,9 +618,10 @@ def _dimensioned(inputs, ndim):
     ]
 
 
-def _nested(indices, lengths, lines):
-    """Return the lines inside one loop per index."""
-    body = []
+def _nested(indices, lengths, levels):
+    """Return one loop per index, around the lines that belong at each depth."""
+    body = list(levels[0])
     for depth, (index, length) in enumerate(zip(indices, lengths, strict=True)):
         body.append(f"{'    ' * depth}for {index} in range({length}):")
-    return [*body, *(f"{'    ' * len(indices)}{line}" for line in lines)]
+        body += [f"{'    ' * (depth + 1)}{line}" for line in levels[depth + 1]]
+    return body

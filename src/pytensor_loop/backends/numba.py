@@ -1,13 +1,15 @@
 """Numba: this package's own lowering of PyTensor's Scan Op.
 
-Importing this module registers it, for every loop that PyTensor compiles to Numba: those of this package, those of
-``pytensor.scan`` and of PyMC, and the loops of gradients. It computes what PyTensor's lowering computes,
-to rounding. ``PYTENSOR_LOOP_NUMBA=0`` in the environment, or :func:`use_lowering`, gives PyTensor's back.
+Importing this module registers it, for every loop that PyTensor compiles to Numba: those of this
+package, those of ``pytensor.scan`` and of PyMC, and the loops of gradients. It computes what
+PyTensor's lowering computes, to rounding. ``PYTENSOR_LOOP_NUMBA=0`` in the environment, or
+:func:`use_lowering`, gives PyTensor's back.
 """
 
 import os
 from contextlib import contextmanager
 from hashlib import sha256
+from importlib.resources import files
 
 import pytensor.link.numba.dispatch.scan  # noqa: F401  (registers PyTensor's lowering, which comes first)
 from pytensor.compile.aliasing import alias_root
@@ -22,9 +24,17 @@ from pytensor.scan.op import Scan
 from pytensor_loop.backends._numba_loop import write_loop
 
 
-VERSION = (
-    1  # of the generated code and of everything it calls: part of the key of compiled code on disk
-)
+def _version() -> str:
+    """Return a fingerprint of this lowering: once it changes, compiled code is of no use."""
+    here = files("pytensor_loop.backends")
+    sources = sorted(
+        (f for f in here.iterdir() if "numba" in f.name and f.name.endswith(".py")),
+        key=lambda f: f.name,
+    )
+    return sha256(b"".join(f.read_bytes() for f in sources)).hexdigest()
+
+
+VERSION = _version()
 
 _pytensor_lowering = numba_funcify_and_cache_key.dispatch(Scan)
 _enabled = os.environ.get("PYTENSOR_LOOP_NUMBA", "1") != "0"
@@ -41,7 +51,8 @@ def use_lowering(enabled):
 
     Notes
     -----
-    A compiled function keeps the lowering it was compiled with, and the two never share compiled code on disk.
+    A compiled function keeps the lowering it was compiled with, and the two never share compiled
+    code on disk.
 
     Examples
     --------
@@ -86,7 +97,8 @@ def lower_scan(op, node, **kwargs):
     Returns
     -------
     tuple
-        The function that Numba compiles, and its key for the cache on disk (None if it cannot be cached).
+        The function that Numba compiles, and its key for the cache on disk (None if it cannot be
+        cached).
     """
     options = {"ofg_memo": kwargs.get("ofg_memo")}
     loop = write_loop(op, node, _destroyed_inputs(op), options)
