@@ -15,6 +15,7 @@ import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.link.jax.dispatch.basic import jax_funcify
+from pytensor.link.jax.dispatch.tensor_basic import ARANGE_CONCRETE_VALUE_ERROR
 from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, ScalarFromTensor
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import IncSubtensor, indices_from_subtensor
@@ -105,9 +106,10 @@ def _region(shape: Any, indices: Any) -> tuple[list[int], list[int], list[int]] 
             start, stop, step = index.indices(length)
             sliced.append(max(stop - start, 0))
         else:
-            start, stop, step = index % max(length, 1), index % max(length, 1) + 1, 1
             if not -length <= index < length:
                 return None
+            start, step = int(index) % length, 1
+            stop = start + 1
         if step != 1:
             return None
         starts.append(start)
@@ -142,12 +144,7 @@ def _check_known(shape: tuple[Any, ...]) -> None:
 def _convert_arange(op: ARange, node: Apply, **kwargs: Any) -> Converted:
     def arange(*bounds: Any) -> Any:
         if not is_known(*bounds):
-            raise NotImplementedError(ARANGE_UNKNOWN)
+            raise NotImplementedError(ARANGE_CONCRETE_VALUE_ERROR)
         return jnp.asarray(np.arange(*bounds, dtype=op.dtype))
 
     return arange
-
-
-ARANGE_UNKNOWN = (
-    "the bounds of `arange` must be known when compiling to JAX: numbers, or computed from shapes"
-)
