@@ -1,4 +1,4 @@
-"""The loop: read the arguments, settle the length, trace a step, build the node, hand back trees."""
+"""The loop: read the arguments, settle the length, trace a step, build the node, return trees."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +8,7 @@ from pytensor_loop._length import settle_length
 from pytensor_loop._lower import Options, lower
 from pytensor_loop._taps import taps
 from pytensor_loop._trace import trace_step
+from pytensor_loop.backends._pymc_hook import teach_pymc
 
 
 def scan(
@@ -104,6 +105,7 @@ def scan(
     inputs = read_inputs(step_fn, init, xs)
     length = settle_length(inputs.series, n_steps)
     step = trace_step(step_fn, inputs)
+    teach_pymc()
     results = lower(step, inputs.series, length, Options(reverse, truncate_gradient, name))
     final, ys = inputs.rebuild_carry(results.final), step.y.build(results.ys)
     return (final, ys) if results.done is None else (final, ys, results.done)
