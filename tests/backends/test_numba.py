@@ -335,6 +335,16 @@ def test_a_state_read_again_after_its_update():
     check_same([x, h0], [o[-1] for o in outputs], values)
 
 
+def test_a_state_that_echoes_a_row():
+    x = pt.matrix("x")
+
+    def step(x, total, before):
+        return total + before, x
+
+    total, _ = scan(step, sequences=[x], outputs_info=[pt.zeros(3), pt.zeros(3)])
+    check_same([x], total, (rng().normal(size=(5, 3)),))
+
+
 def test_one_result_kept_twice():
     x, h0 = pt.matrix("x"), pt.vector("h0")
 

@@ -170,6 +170,7 @@ _MEMORY = (
     "contiguous",
     "finish_rows",
     "first_slot",
+    "next_state",
     "peek",
     "poke",
     "put",
@@ -460,9 +461,9 @@ def _write_states(states, step, lines):
                 replaced = f"{state.name} if {flag} else {replaced}"
             updates.append((state.name, replaced))
         elif isinstance(output, Constant) and state.is_tensor:
-            updates.append((state.name, f"np.copy({step.array(output)})"))
+            updates.append((state.name, f"next_state({state.name}, np.copy({step.array(output)}))"))
         elif state.is_borrowed:
-            updates.append((state.name, f"contiguous({step.array(output)})"))
+            updates.append((state.name, f"next_state({state.name}, {step.array(output)})"))
         else:
             updates.append((state.name, step.array(output)))
     for name, value in updates:

@@ -182,6 +182,15 @@ def finish_rows(buffer, used, truncate):
     return buffer
 
 
+@register_jitable
+def next_state(state, new):
+    """Return ``new``, made contiguous.
+
+    The old state is an argument as the step borrows it: Numba frees an array after its last use.
+    """
+    return contiguous(new)
+
+
 @njit(no_cpython_wrapper=True)
 def replace_state(state, new):
     """Return an owned array with the values of ``new``: ``state`` itself if it has the shape."""
