@@ -76,8 +76,10 @@ def _migrate(path: Path, options: argparse.Namespace) -> collections.Counter[str
     except cst.ParserSyntaxError as error:
         raise SyntaxError(str(error)) from error
     for outcome in conversion.outcomes:
-        remarks = f": {'; '.join(outcome.remarks)}" if outcome.remarks else ""
-        print(f"{path}:{outcome.line}: {outcome.verdict}{remarks}", file=sys.stderr)
+        remarks = "; ".join(" ".join(remark.split()) for remark in outcome.remarks)
+        print(
+            f"{path}:{outcome.line}: {outcome.verdict}{remarks and ': '}{remarks}", file=sys.stderr
+        )
     if options.write and conversion.text != text:
         with path.open("w", encoding="utf-8", newline=newline) as file:
             file.write(conversion.text)

@@ -119,7 +119,8 @@ def _is_updates(source: Source, node: cst.CSTNode) -> bool:
         return source.code(node.func).endswith(("collect_default_updates", "dict"))
     if isinstance(node, cst.Name):
         value = source.value_of(node)
-        return value is not None and _is_updates(source, value)
+        named = "updates" in node.value
+        return named if value is None else named or _is_updates(source, value)
     parts = _elements(node)
     return parts is not None and all(len(_elements(part) or ()) == 2 for part in parts)
 

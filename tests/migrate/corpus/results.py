@@ -181,3 +181,16 @@ def left_checkpoints():
         lambda v, s, w: s + v + w, [rows(4)], [zero()], [zero()], n_steps=4, save_every_N=2
     )
     return (out,)
+
+
+def todo_updates_by_name():
+    def compute(v):
+        counter = pyt.shared(np.float64(0))
+        return v + counter, {counter: counter + 1}
+
+    def step(v):
+        y, updates = compute(v)
+        return y, updates
+
+    out, updates = scan(step, [rows(4)])
+    return (out,)
