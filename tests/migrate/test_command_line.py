@@ -122,6 +122,16 @@ def test_equal_lengths_are_trusted_on_request(tmp_path, capsys):
     assert trusted.err == f"{path}:4: converted\n1 call sites: 1 converted\n"
 
 
+def test_without_libcst_it_says_what_to_install(project, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as stop:
+        main([str(project)])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.endswith(
+        'error: LibCST is needed: pip install "pytensor-loop[migrate]"\n'
+    )
+
+
 def test_it_runs_as_a_module(project):
     command = [sys.executable, "-m", "pytensor_loop.migrate", str(project / "good.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

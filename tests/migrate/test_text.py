@@ -95,6 +95,15 @@ def test_a_name_that_is_taken_is_not_used():
     assert "_, out = pytensor_loop.scan(step, pt.zeros(()), n_steps=3)\n" in text
 
 
+def test_an_underscore_that_is_read_keeps_its_meaning():
+    text = convert(
+        HEAD + "from gettext import gettext as _\n"
+        "out = pytensor.scan(lambda s: s + 1, outputs_info=[pt.zeros(())], n_steps=3, "
+        "return_updates=False)\nprint(_('done'))\n"
+    ).text
+    assert "unused, out = scan(step, pt.zeros(()), n_steps=3)\n" in text
+
+
 def test_other_functions_of_these_names_are_left_alone():
     text = "from jax.lax import scan\nimport pytensor\nscan(f, 0, xs)\nmap(f, xs)\n"
     assert convert(text).outcomes == ()

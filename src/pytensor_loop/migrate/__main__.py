@@ -3,6 +3,7 @@
 import argparse
 import collections
 import difflib
+import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,10 @@ exit code: 0 all call sites were converted; 1 something is left to do; 2 a file 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if importlib.util.find_spec("libcst") is None:
+        parser.error('LibCST is needed: pip install "pytensor-loop[migrate]"')
     verdicts: collections.Counter[str] = collections.Counter()
     failed = False
     for path in _python_files(options.paths):

@@ -44,7 +44,8 @@ def name_arguments(site: Site, outer: Outer, names: Names, own: bool) -> Argumen
             leaves.append(holders[i])
             each = [name(wish) for wish in output.names]
             past += each or [f"*{holders[i]}"]
-            prologue += [f"{', '.join(each)} = {holders[i]}"] if each else []
+            inside = ", ".join(each) if len(each) != 1 else f"({each[0]},)"
+            prologue += [f"{inside} = {holders[i]}"] if each else []
     carry, lines = _param(leaves, names, "carry")
     x, x_lines = _param(entries, names, "x")
     if site.sequences.spread is not None:

@@ -69,11 +69,19 @@ def plan_outer(source: Source, site: Site) -> Outer:
         xs=xs_code(site, rows, reverse),
         n_steps=None if site.n_steps is None else rows or site.n_steps,
         reverse=reverse,
-        target=", ".join([targets.final, targets.ys, *(["_"] if until else [])]),
+        target=_with_blank(source, site, names, [targets.final, targets.ys, *["_"][:until]]),
         prelude=tuple(prelude),
         epilogue=(*targets.epilogue, *_empty_updates(site)),
         replaced=targets.replaced,
     )
+
+
+def _with_blank(source: Source, site: Site, names: Names, parts: list[str]) -> str:
+    """Join the targets; what nobody reads gets another name where ``_`` means something."""
+    target = ", ".join(parts)
+    if not source.is_read("_", site.call) or "_" in site.result.targets:
+        return target
+    return re.sub(r"(?<![\w.])_(?!\w)", names.fresh("unused"), target)
 
 
 def _empty_updates(site: Site) -> tuple[str, ...]:

@@ -184,6 +184,12 @@ class Source:
         assign = self.parent(holder) if isinstance(holder, cst.AssignTarget) else None
         return assign.value if isinstance(assign, cst.Assign) else None
 
+    def is_read(self, name: str, node: cst.CSTNode) -> bool:
+        """Return whether anybody reads the variable `name` that is visible at `node`."""
+        scope = self.scope(node)
+        found = scope[name] if scope is not None else ()
+        return any(isinstance(binding, Assignment) and binding.references for binding in found)
+
     def visible_names(self, node: cst.CSTNode) -> set[str]:
         """Return the names around `node` that already mean something there."""
         scope = self.scope(node)

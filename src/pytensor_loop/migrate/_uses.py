@@ -147,8 +147,13 @@ def _owner_input(source: Source, name: cst.CSTNode) -> cst.CSTNode | None:
         if not isinstance(above, cst.Attribute) or above.attr.value != attribute:
             return None
         node = above
-    above = source.parent(node)
-    return above if above is not None and constant_index(above) == "0" else None
+    buffer = source.parent(node)
+    if buffer is None or constant_index(buffer) != "0":
+        return None
+    # Who asks for the buffer's own owner wants the graph, not the numbers.
+    above = source.parent(buffer)
+    inspected = isinstance(above, cst.Attribute) and above.attr.value == "owner"
+    return None if inspected else buffer
 
 
 def _reaching(

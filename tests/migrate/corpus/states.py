@@ -236,3 +236,44 @@ def case_a_draw_made_outside():
         return_updates=False,
     )
     return (out,)
+
+
+def case_one_tap_further_back():
+    def step(v, y_tm2):
+        return v + y_tm2 / 2
+
+    ys = pytensor.scan(
+        step,
+        sequences=[rows(5)],
+        outputs_info=[dict(initial=rows(2, seed=1), taps=[-2])],
+        return_updates=False,
+    )
+    return (ys,)
+
+
+def case_two_tapped_states_in_one_step():
+    def step(a2, a1, b3, s):
+        a = a1 + a2 * s
+        return a, b3 - a, s * 0.5
+
+    a, b, s = pytensor.scan(
+        step,
+        outputs_info=[
+            dict(initial=rows(2, seed=1), taps=[-2, -1]),
+            dict(initial=rows(3, seed=2), taps=[-3]),
+            pt.constant(1.0, dtype="float64"),
+        ],
+        n_steps=5,
+        return_updates=False,
+    )
+    return (a, b[-1], s[-1])
+
+
+def case_taps_written_as_a_tuple_add_a_dimension():
+    ys = pytensor.scan(
+        lambda y: y * 2,
+        outputs_info=[dict(initial=rows(1, 3), taps=(-1,))],
+        n_steps=3,
+        return_updates=False,
+    )
+    return (ys, ys.shape)
