@@ -1,15 +1,13 @@
 """What PyMC derives from loops, form by form, against densities of SciPy."""
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 from pytensor_loop import scan, taps
-
-
-pm = pytest.importorskip("pymc")
-stats = pytest.importorskip("scipy.stats")
 
 
 VALUES = np.array([0.3, -0.2, 0.7, 0.1, 0.4])
