@@ -74,7 +74,21 @@ def _fields(source: Source, node: cst.BaseExpression) -> dict[str, cst.BaseExpre
         return {source.code(item.key).strip("'\""): item.value for item in items}
     if isinstance(node, cst.Call) and "builtins.dict" in source.qualified(node.func):
         return {arg.keyword.value: arg.value for arg in node.args if arg.keyword is not None}
+    if isinstance(node, cst.Name):
+        return _named_fields(source, node)
     return None
+
+
+def _named_fields(source: Source, name: cst.Name) -> dict[str, cst.BaseExpression] | None:
+    """Return the items of a dictionary that was assigned to `name`."""
+    values = source.values_of(name)
+    found = [_fields(source, value) for value in values if not isinstance(value, cst.Name)]
+    if all(fields is None for fields in found):
+        return None
+    if len(values) == 1 and _lasting(source, values[0]):
+        return found[0]
+    msg = f"`{name.value}` is a dictionary that changes"
+    raise UnconvertibleError(msg)
 
 
 def _absent(node: cst.CSTNode | None) -> bool:

@@ -50,16 +50,18 @@ def _read_return(source: Source, node: cst.CSTNode, value: cst.BaseExpression) -
     if until is None and not has_updates:
         return _outputs(source, Return(node, None, source.code(value), None, False, False), value)
     if len(rest) != 1 + has_updates:
-        msg = "the step returns outputs, updates and condition in an order that cannot be read"
+        msg = "the step returns outputs, updates and condition in a form that cannot be read"
         raise UnconvertibleError(msg)
-    condition = None if until is None else source.code(until)
-    found = Return(node, None, source.code(rest[0]), condition, has_updates, False)
+    found = Return(node, None, source.code(rest[0]), until, has_updates, False)
     return _outputs(source, found, rest[0])
 
 
 def _outputs(source: Source, found: Return, value: cst.BaseExpression) -> Return:
     parts = _elements(value)
     if parts is not None:
+        if any(isinstance(part, cst.List | cst.Tuple | cst.Dict) for part in parts):
+            msg = "the step returns outputs, updates and condition in a form that cannot be read"
+            raise UnconvertibleError(msg)
         return dataclasses.replace(found, outputs=tuple(source.code(part) for part in parts))
     if isinstance(value, cst.List | cst.Tuple | cst.ListComp):
         return found
@@ -105,10 +107,14 @@ def _elements(value: cst.CSTNode) -> list[cst.BaseExpression] | None:
     return [element.value for element in value.elements]
 
 
-def _until_condition(source: Source, node: cst.CSTNode) -> cst.BaseExpression | None:
-    """Return the condition in ``until(condition)``, if `node` is that."""
+def _until_condition(source: Source, node: cst.BaseExpression) -> str | None:
+    """Return the condition in ``until(condition)``, if `node` is that or a name for it."""
+    if isinstance(node, cst.Name):
+        value = source.value_of(node)
+        named = value is not None and _until_condition(source, value) is not None
+        return f"{node.value}.condition" if named else None
     if isinstance(node, cst.Call) and node.args and source.qualified(node.func) & UNTIL:
-        return node.args[0].value
+        return source.code(node.args[0].value)
     return None
 
 

@@ -254,6 +254,31 @@ def case_stop_in_a_step_that_stays():
     return (out,)
 
 
+def case_stop_with_a_name():
+    def step(total, i):
+        new_total = total + i
+        condition = until(new_total > 20)
+        return [new_total, i + 1], condition
+
+    total, i = loop(
+        step,
+        outputs_info=[
+            pt.constant(0.0, dtype="float64"),
+            {"initial": pt.constant(1.0, dtype="float64")},
+        ],
+        n_steps=50,
+        return_updates=False,
+    )
+    return (total, i)
+
+
+def case_dictionary_with_a_name():
+    info = {"initial": rows(2), "taps": [-2, -1]}
+    seq = dict(input=rows(6), taps=[-1])
+    out = loop(lambda v, a, b: v + a - b, [seq], [info], return_updates=False)
+    return (out,)
+
+
 def case_stop_in_a_lambda():
     out = loop(
         lambda s: (s + 1, until(s > 3)),
