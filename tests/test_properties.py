@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -113,16 +112,16 @@ def make_step(stops: bool) -> Any:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), n_steps=st.sampled_from([0, 1, 2, 5]))
-def test_scan_agrees_with_the_python_loop(data: st.DataObject, n_steps: int) -> None:
+def test_scan_agrees_with_the_python_loop(
+    python_mode: str, data: st.DataObject, n_steps: int
+) -> None:
     """Structure, values, dtypes and shapes; the gradient and the stop have tests of their own."""
     init = data.draw(trees(arrays | numbers | tapped))
     xs = data.draw(series(n_steps))
     reverse, stops = data.draw(st.booleans()), data.draw(st.booleans())
     step = make_step(stops)
 
-    # Nothing is compiled: each example is another loop.
-    with pytensor.config.change_flags(cxx=""):
-        results = evaluate(scan(step, init, xs, n_steps, reverse=reverse), mode="FAST_COMPILE")
+    results = evaluate(scan(step, init, xs, n_steps, reverse=reverse), python_mode)
     expected = scan_reference(step, init, xs, n_steps, reverse=reverse)
 
     assert_trees_equal(results[0], expected[0])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 
 from pytensor_loop._errors import (
     count,
@@ -97,7 +97,7 @@ def settle_types(states: Sequence[State], updates: Sequence[Update]) -> tuple[St
 def fit(update: Update, state: State) -> Variable:
     """Return an update as exactly the settled type: cast, and checked at run time where need be."""
     value, target = update.value, state.step_type
-    if not isinstance(target, TensorType):
+    if not isinstance(target, DenseTensorType):
         return value
     if value.type.dtype != target.dtype:
         value = value.astype(target.dtype)
@@ -138,7 +138,7 @@ def _read_update(state: State, leaf: Any) -> Update:
 def _type_problem(state: State, update: Update) -> str | None:
     """Return the sentence about one leaf, or None if its update has a type that fits."""
     was, now = state.step_type, update.value.type
-    if not isinstance(was, TensorType) or not isinstance(now, TensorType):
+    if not isinstance(was, DenseTensorType) or not isinstance(now, DenseTensorType):
         if was.is_super(now):
             return None
         fix = "return a value of the type that went in"
@@ -191,7 +191,7 @@ def _contradict(was: Sequence[int | None], now: Sequence[int | None]) -> bool:
 
 def _settle(state: State, update: Update) -> State:
     was, now = state.step_type, update.value.type
-    if not isinstance(was, TensorType):
+    if not isinstance(was, DenseTensorType):
         return state
     shape = tuple(b if a is None else a for a, b in zip(was.shape, now.shape, strict=True))
     dtype = was.dtype

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.replace import graph_replace
@@ -33,7 +33,17 @@ def mark_now() -> int:
     return _age(iscalar())
 
 
-def close_over(outputs: Sequence[Variable], placeholders: Iterable[Variable], mark: int) -> Closed:
+def refuse_generator(generator: Variable) -> None:
+    """Raise the TypeError about a generator that a step was not given."""
+    raise TypeError(_foreign_generator(generator))
+
+
+def close_over(
+    outputs: Sequence[Variable],
+    placeholders: Iterable[Variable],
+    mark: int,
+    on_foreign_generator: Callable[[Variable], None] = refuse_generator,
+) -> Closed:
     """Lift what does not depend on `placeholders` out of the step.
 
     The largest such subgraphs are lifted: what does not change from step to step is computed once,
@@ -47,11 +57,9 @@ def close_over(outputs: Sequence[Variable], placeholders: Iterable[Variable], ma
         What the step was given.
     mark : int
         From `mark_now`, before the step ran.
-
-    Raises
-    ------
-    TypeError
-        If the step draws from a generator that it was not given: every step would draw the same.
+    on_foreign_generator : callable
+        What to do about a generator that the step draws from but was not given: every step would
+        draw the same.
     """
     varying = set(placeholders)
     nodes = _nodes_made_by_step(outputs, varying, mark)
@@ -60,7 +68,7 @@ def close_over(outputs: Sequence[Variable], placeholders: Iterable[Variable], ma
             varying.update(node.outputs)
     for used in itertools.chain(outputs, *(node.inputs for node in nodes)):
         if isinstance(used.type, RandomType) and used not in varying:
-            raise TypeError(_foreign_generator(used))
+            on_foreign_generator(used)
     replacements = dict(map(_stand_in, _captured(outputs, nodes, varying)))
     closed = graph_replace(
         list(outputs), {old: inner for old, (_, inner, _) in replacements.items()}, strict=False
@@ -108,7 +116,7 @@ def _captured(
 
 
 def _stand_in(variable: Variable) -> tuple[Variable, tuple[Variable, Variable, Variable]]:
-    """Return `variable`, and: the input of the loop, what replaces it in the step, the placeholder."""
+    """Return `variable`, the input of the loop, what replaces it in the step, its placeholder."""
     outer = variable
     if isinstance(variable.type, ScalarType):
         # An index, say. The loop takes tensors.

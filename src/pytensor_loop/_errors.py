@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType
 
 
 def sentence_or_bullets(opening: str, differences: Sequence[str], closing: str = "") -> str:
@@ -21,7 +21,7 @@ def sentence_or_bullets(opening: str, differences: Sequence[str], closing: str =
 
 def type_in_short(type_: Type) -> str:
     """Return a type as a user would say it: ``float64 scalar``, ``int64 of shape (3, ?)``."""
-    if not isinstance(type_, TensorType):
+    if not isinstance(type_, DenseTensorType):
         return str(type_)
     if type_.ndim == 0:
         return f"{type_.dtype} scalar"

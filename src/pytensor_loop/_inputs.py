@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.type import Type
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.random.type import RandomType
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 
 from pytensor_loop._agree import AgreeingLengths
 from pytensor_loop._errors import value_in_short
@@ -43,7 +43,7 @@ class State:
     @property
     def traced(self) -> bool:
         """Whether it is a tensor, whose past can be stacked."""
-        return isinstance(self.initial.type, TensorType)
+        return isinstance(self.initial.type, DenseTensorType)
 
     @property
     def step_type(self) -> Type:
@@ -196,7 +196,7 @@ def _read_state(leaf: Any, init_path: str, path: str, place: str) -> State:
         raise ValueError(msg)
     weak = isinstance(leaf.values, list)
     rows = weak_constant(leaf.values) if weak else as_variable(leaf.values, init_path)
-    if not isinstance(rows.type, TensorType):
+    if not isinstance(rows.type, DenseTensorType):
         msg = f"{init_path} has taps, so it must be an array with rows, not {value_in_short(rows)}"
         raise TypeError(msg)
     return State(path, place, _with_checked_rows(rows, leaf, init_path), leaf.taps, weak)
@@ -229,7 +229,7 @@ def _read_series(leaf: Any, path: str) -> Series:
     if isinstance(values.type, RandomType):
         msg = f"{path} is {value_in_short(values)}, which has no rows to scan: carry it, in init"
         raise TypeError(msg)
-    if not isinstance(values.type, TensorType) or values.type.ndim == 0:
+    if not isinstance(values.type, DenseTensorType) or values.type.ndim == 0:
         what = value_in_short(leaf if is_python_number(leaf) else values)
         msg = (
             f"{path} must have rows to scan, one for each step, but it is {what}. "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
-from pytensor.tensor.type import TensorType, integer_dtypes
+from pytensor.tensor.type import DenseTensorType, integer_dtypes
 from pytensor.tensor.variable import TensorVariable
 
 from pytensor_loop._agree import AgreeingLengths, is_a_shape
@@ -17,10 +17,21 @@ from pytensor_loop._inputs import Series
 
 @dataclasses.dataclass(frozen=True)
 class Length:
-    """The number of steps: a variable and, where it is known when the loop is built, an int."""
+    """The number of steps, as a variable and, where it is known before the loop runs, an int."""
 
     n_steps: TensorVariable
     static: int | None
+    check: AgreeingLengths | None = None
+    """What checks when the function runs that all lengths agree, if they may not."""
+    lengths: tuple[TensorVariable, ...] = ()
+
+    def guard(self, rows: Variable) -> Variable:
+        """Return the rows of one leaf behind the check.
+
+        The number of steps is behind it too, but a loop that becomes one operation on whole arrays
+        does not count its steps.
+        """
+        return rows if self.check is None else self.check(rows, *self.lengths)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +71,12 @@ def settle_length(series: Sequence[Series], n_steps: Any) -> Length:
         return Length(pt.constant(np.asarray(static, dtype="int64")), static)
     if len(claims) == 1 and not claims[0].reason and is_a_shape(claims[0].length):
         return Length(claims[0].length, None)
-    return Length(_agreed(claims), static)
+    check = AgreeingLengths(
+        labels=tuple(map(_with_reason, claims)), opening=_OPENING, closing=_CLOSING
+    )
+    lengths = tuple(claim.length for claim in claims)
+    known = next((claim.length for claim in claims if claim.static is not None), lengths[0])
+    return Length(check(known, *lengths), static, check, lengths)
 
 
 def _claim_of(leaf: Series) -> _Claim:
@@ -84,7 +100,11 @@ def _read_n_steps(n_steps: Any) -> _Claim:
         n_steps = n_steps.data
     elif variable is not None:
         type_ = variable.type
-        if not isinstance(type_, TensorType) or type_.ndim or type_.dtype not in integer_dtypes:
+        if (
+            not isinstance(type_, DenseTensorType)
+            or type_.ndim
+            or type_.dtype not in integer_dtypes
+        ):
             raise ValueError(_not_a_count(value_in_short(variable)))
         return _Claim("n_steps", pt.cast(variable, "int64"), None)
     whole = isinstance(n_steps, int | np.integer) or (
@@ -105,15 +125,6 @@ def _disagreement(claims: Iterable[_Claim]) -> str:
         for claim in claims
     )
     return f"{_OPENING}: {lengths}. {_CLOSING}"
-
-
-def _agreed(claims: Sequence[_Claim]) -> TensorVariable:
-    check = AgreeingLengths(
-        labels=tuple(map(_with_reason, claims)), opening=_OPENING, closing=_CLOSING
-    )
-    lengths = [claim.length for claim in claims]
-    known = next((claim.length for claim in claims if claim.static is not None), lengths[0])
-    return check(known, *lengths)
 
 
 def _with_reason(claim: _Claim) -> str:

@@ -76,8 +76,9 @@ def _describe(step: Step, series: Sequence[Series], length: Length, options: Opt
     n_steps = length.n_steps
     sequences, recurrent, untraced = [], [], []
     for leaf, rows in zip(series, step.rows, strict=True):
+        checked = length.guard(leaf.values)
         for offset, inner in rows.items():
-            sequences.append(Slot(_sequence(leaf, offset, options.reverse), inner))
+            sequences.append(Slot(_sequence(leaf, checked, offset, options.reverse), inner))
     for state, past, update in zip(step.states, step.past, step.updates, strict=True):
         if state.traced:
             recurrent.append(Recurrent(_buffer(state, n_steps), past, update))
@@ -98,9 +99,8 @@ def _describe(step: Step, series: Sequence[Series], length: Length, options: Opt
     )
 
 
-def _sequence(leaf: Series, offset: int, reverse: bool) -> Variable:
+def _sequence(leaf: Series, rows: Variable, offset: int, reverse: bool) -> Variable:
     """Return the rows that the steps read in turn at one offset."""
-    rows = leaf.values
     if leaf.lookahead:
         # Cut by constants, although the number of steps says the same: JAX cannot cut by variables.
         rows = rows[offset : (offset - leaf.lookahead) or None]

@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType
 
 from pytensor_loop._errors import count, value_in_short
 
@@ -253,7 +253,7 @@ def _all_python_numbers(rows: Iterable[Any]) -> bool:
 def _static_rows(values: Any) -> int | None:
     if not isinstance(values, Variable):
         shape = np.shape(values)
-    elif isinstance(values.type, TensorType):
+    elif isinstance(values.type, DenseTensorType):
         shape = values.type.shape
     else:
         msg = f"taps needs an array with rows, not {value_in_short(values)}"
@@ -305,4 +305,3 @@ def _read_offsets(taps: int | Iterable[int]) -> tuple[int, ...]:
         )
         raise ValueError(msg)
     return offsets
-

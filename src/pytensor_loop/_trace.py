@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytensor.graph.basic import Variable
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType
 
 from pytensor_loop._check import Update, fit, read_updates, settle_types
 from pytensor_loop._closure import close_over, mark_now
@@ -153,7 +153,7 @@ def _read_condition(condition: Any) -> Variable:
     # A Python bool or NumPy's is a condition too, though a constant one.
     variable = as_variable(condition, "break_cond", RETURNED)
     type_ = variable.type
-    if not isinstance(type_, TensorType) or type_.ndim or type_.dtype != "bool":
+    if not isinstance(type_, DenseTensorType) or type_.ndim or type_.dtype != "bool":
         fix = (
             "`.any()` or `.all()` make one of many"
             if getattr(type_, "ndim", 0)
@@ -211,7 +211,7 @@ def _read_y(y: Tree) -> list[Variable]:
             msg = f"{path} is {leaf!r}: return the value itself to stack it, x and not push_tap(x)"
             raise TypeError(msg)
         value = as_variable(leaf, path, RETURNED)
-        if not isinstance(value.type, TensorType):
+        if not isinstance(value.type, DenseTensorType):
             msg = (
                 f"{path} is {value_in_short(value)}, which cannot be stacked into rows. "
                 "Carry it instead: return it in the new carry, and its last value is in `final`"

@@ -18,7 +18,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.scan.op import Scan
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType
 
 
 @graph_rewriter
@@ -102,7 +102,7 @@ def _shapes_of_outputs(node: Apply) -> list[Any]:
             pt.constant(dim, dtype="int64") if dim is not None else Shape_i(axis)(variable)
             for axis, dim in enumerate(variable.type.shape)
         )
-        if isinstance(variable.type, TensorType)
+        if isinstance(variable.type, DenseTensorType)
         else None
         for variable in node.inputs
     ]
