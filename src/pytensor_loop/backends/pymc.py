@@ -6,149 +6,49 @@ loop has one.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pymc.logprob.abstract import (
     MeasurableOp,
     ValuedRV,
-    _logprob,
-    _logprob_helper,
     promised_valued_rv,
 )
 from pymc.logprob.rewriting import (
     assume_valued_outputs,
     logprob_rewrites_db,
-    remove_promised_valued_rvs,
 )
 from pymc.logprob.scan import MeasurableScan
 from pymc.logprob.tensor import MeasurableJoin
 from pymc.logprob.utils import (
-    check_potential_measurability,
     dirac_delta,
 )
 from pymc.pytensorf import toposort_replace
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.basic import graph_rewriter
-from pytensor.graph.traversal import ancestors, walk
-from pytensor.graph.utils import MissingInputError
+from pytensor.graph.traversal import walk
 from pytensor.scan.op import Scan
-from pytensor.tensor.basic import Join, MakeVector, as_tensor
+from pytensor.tensor.basic import MakeVector, as_tensor
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import SpecifyShape
-from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import Subtensor
 
 from pytensor_loop._slots import Loop, Recurrent
 from pytensor_loop.backends import _pymc_loop as edit
-
-
-class Reversed(MeasurableOp, Op):
-    """Rows from the last to the first, with a log-probability if the rows have one."""
-
-    __props__ = ()
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Build the node; the output is of the type of the input."""
-        [rows] = inputs
-        return Apply(self, [rows], [rows.type()])
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Any) -> None:
-        """Turn the rows."""
-        output_storage[0][0] = inputs[0][::-1]
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """Return the shape of the rows."""
-        return [shapes[0]]
-
-
-class NewRows(MeasurableOp, Op):
-    """The rows of a trace behind those before the first step.
-
-    PyMC's rule drops the slice that cuts them. Whoever asks for the shape then, as a join does,
-    would be told that there are more rows than have values.
-    """
-
-    __props__ = ("depth",)
-
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Build the node."""
-        [trace] = inputs
-        return Apply(self, [trace], [as_tensor(trace)[self.depth :].type()])
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Any) -> None:
-        """Cut the trace."""
-        output_storage[0][0] = inputs[0][self.depth :]
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """Return the shape of the rows."""
-        return [(shapes[0][0] - self.depth, *shapes[0][1:])]
-
-
-class Underivable(MeasurableOp, Op):
-    """Stands for rows without a log-probability, and knows why."""
-
-    __props__ = ("reason",)
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Build the node; the output is of the type of the input."""
-        [rows] = inputs
-        return Apply(self, [rows], [rows.type()])
-
-    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Any) -> None:
-        """Hand on the rows."""
-        output_storage[0][0] = inputs[0]
-
-    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        """Return the shape of the rows."""
-        return [shapes[0]]
-
-
-@_logprob.register(Reversed)
-def _logprob_of_reversed(op: Reversed, values: Sequence[Any], rows: Variable, **kwargs: Any) -> Any:
-    [rows] = remove_promised_valued_rvs([rows])
-    return _logprob_helper(rows, values[0][::-1], **kwargs)[::-1]
-
-
-@_logprob.register(NewRows)
-def _logprob_of_new_rows(op: NewRows, values: Sequence[Any], trace: Variable, **kwargs: Any) -> Any:
-    return _logprob_helper(trace, values[0], **kwargs)
-
-
-@_logprob.register(Underivable)
-def _logprob_of_underivable(op: Underivable, values: Any, rows: Variable, **kwargs: Any) -> Any:
-    raise NotImplementedError(op.reason)
-
-
-_logprob_of_scan = _logprob.dispatch(MeasurableScan)
-
-
-@_logprob.register(MeasurableScan)
-def _logprob_or_reason(op: MeasurableScan, values: Any, *inputs: Variable, **kwargs: Any) -> Any:
-    """Say what is missing when a draw is left over, without its generator, after the derivation."""
-    try:
-        return _logprob_of_scan(op, values, *inputs, **kwargs)
-    except MissingInputError as error:
-        raise NotImplementedError(_ANOTHER_DRAW) from error
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A variable that has the rows of an output of a loop."""
-
-    variable: Variable
-    output: Variable
-    turned: bool
-    """Whether from the last to the first."""
+from pytensor_loop.backends import _pymc_reasons as reasons
+from pytensor_loop.backends._pymc_ops import NewRows, Reversed, Underivable
+from pytensor_loop.backends._pymc_rows import (
+    Rows,
+    draws_in_a_loop,
+    has_valued_ancestor,
+    is_part_of_rows,
+    is_random,
+    joins_rows,
+    parents_without_value,
+    read_rows,
+)
 
 
 @graph_rewriter
@@ -158,14 +58,14 @@ def prepare_loops(fgraph: FunctionGraph) -> None:
         value = node.inputs[0] if isinstance(node.op, ValuedRV) else None
         if value is None or value.owner is None:
             continue
-        rows = _read_rows(value)
+        rows = read_rows(value)
         if rows is not None:
             _prepare(fgraph, rows)
-        elif _joins_rows(value.owner):
+        elif joins_rows(value.owner):
             _join(fgraph, value, value.owner.inputs)
-        elif _is_part_of_rows(value):
+        elif is_part_of_rows(value):
             # PyMC would take any slice of a trace for the new values, all of them.
-            _refuse(fgraph, value, _NOT_ALL_ROWS)
+            _refuse(fgraph, value, reasons.NOT_ALL_ROWS)
 
 
 @graph_rewriter
@@ -215,15 +115,15 @@ def explain_loops(fgraph: FunctionGraph) -> None:
         value = node.inputs[0] if isinstance(node.op, ValuedRV) else None
         if value is None or value.owner is None or isinstance(value.owner.op, MeasurableOp):
             continue
-        if any(map(_draws_in_a_loop, walk([value], _parents_without_value))):
-            _refuse(fgraph, value, _NO_RULE)
+        if any(map(draws_in_a_loop, walk([value], parents_without_value))):
+            _refuse(fgraph, value, reasons.NO_RULE)
 
 
-def _prepare(fgraph: FunctionGraph, rows: _Rows) -> None:
+def _prepare(fgraph: FunctionGraph, rows: Rows) -> None:
     node = rows.output.owner
     loop = edit.read_loop(node)
     if loop.stop is not None:
-        return _refuse(fgraph, rows.variable, _STOPS)
+        return _refuse(fgraph, rows.variable, reasons.STOPS)
     used = _used(fgraph, loop, node)
     [observed] = [result for result in used if result.output is rows.output]
     if observed.leaf is None and (trace := _trace_of_new_value(loop, node, observed.value)):
@@ -239,7 +139,7 @@ def _prepare(fgraph: FunctionGraph, rows: _Rows) -> None:
         used = _used(fgraph, loop, node)
         kept, values = edit.keep_only(loop, used), [used[i].value for i in valued]
     if edit.has_random_carry(kept, values):
-        return _refuse(fgraph, rows.variable, _RANDOM_CARRY)
+        return _refuse(fgraph, rows.variable, reasons.RANDOM_CARRY)
     if _size(kept) < _size(loop) or any(map(edit.has_gaps, kept.recurrent)):
         _replace_loop(fgraph, used, edit.without_gaps(kept), node.op)
     if rows.turned:
@@ -253,56 +153,6 @@ def _used(fgraph: FunctionGraph, loop: Loop, node: Apply) -> list[edit.Result]:
 
 def _size(loop: Loop) -> int:
     return len(loop.recurrent) + len(loop.untraced) + len(loop.stacked)
-
-
-def _read_rows(variable: Variable) -> _Rows | None:
-    """Return which rows a variable has, if it has all rows of ``ys``."""
-    rows, turned = variable, False
-    if _is_cut(rows, None, None, -1):
-        rows, turned = rows.owner.inputs[0], True
-    if rows.owner is None:
-        return None
-    output = rows if isinstance(rows.owner.op, Scan) else rows.owner.inputs[0]
-    node = output.owner
-    if node is None or not isinstance(node.op, Scan) or isinstance(node.op, MeasurableOp):
-        return None
-    if node.op.info.n_mit_mot:
-        return None
-    [result] = [r for r in edit.results_of(edit.read_loop(node), node) if r.output is output]
-    if result.leaf is None:
-        return _Rows(variable, output, turned) if rows is output else None
-    return _Rows(variable, output, turned) if _is_cut(rows, result.depth) else None
-
-
-def _is_part_of_rows(variable: Variable) -> bool:
-    whole = variable
-    while whole.owner is not None and isinstance(whole.owner.op, Subtensor):
-        whole = whole.owner.inputs[0]
-    return whole is not variable and _draws_in_a_loop(whole)
-
-
-def _joins_rows(node: Apply) -> bool:
-    along_time = isinstance(node.op, Join) and node.op.axis == 0
-    return along_time and any(map(_read_rows, node.inputs))
-
-
-def _is_cut(
-    variable: Variable, start: int | None, stop: int | None = None, step: int | None = None
-) -> bool:
-    """Whether a variable is a slice of another's rows by these constants."""
-    if variable.owner is None or not isinstance(variable.owner.op, Subtensor):
-        return False
-    indices = indices_from_subtensor(variable.owner.inputs[1:], variable.owner.op.idx_list)
-    if len(indices) != 1 or not isinstance(indices[0], slice):
-        return False
-    cut = indices[0]
-    return [_known(cut.start), _known(cut.stop), _known(cut.step)] == [start, stop, step]
-
-
-def _known(index: Any) -> Any:
-    while isinstance(index, Variable) and index.owner is not None and len(index.owner.inputs) == 1:
-        index = index.owner.inputs[0]  # a conversion between a tensor and a scalar
-    return int(index.data) if isinstance(index, Constant) else index
 
 
 def _has_value(fgraph: FunctionGraph, variable: Variable) -> bool:
@@ -323,14 +173,14 @@ def _trace_of_new_value(loop: Loop, node: Apply, value: Variable) -> edit.Result
     return next((trace for trace in traces if trace.value is value), None)
 
 
-def _read_from_trace(fgraph: FunctionGraph, rows: _Rows, trace: edit.Result) -> _Rows:
+def _read_from_trace(fgraph: FunctionGraph, rows: Rows, trace: edit.Result) -> Rows:
     cut = as_tensor(trace.output)[trace.depth :].owner
     new = Apply(cut.op, cut.inputs, [rows.output.type()]).outputs[0]
     fgraph.replace(rows.output, new, reason="prepare_loops", import_missing=True)
-    return _Rows(rows.variable if rows.turned else new, trace.output, rows.turned)
+    return Rows(rows.variable if rows.turned else new, trace.output, rows.turned)
 
 
-def _put_start_in_front(fgraph: FunctionGraph, rows: _Rows, loop: Loop, leaf: Recurrent) -> None:
+def _put_start_in_front(fgraph: FunctionGraph, rows: Rows, loop: Loop, leaf: Recurrent) -> None:
     """Write rows of an old carry as the start, and behind it the new values of a shorter loop."""
     node = rows.output.owner
     results = edit.results_of(loop, node)
@@ -344,9 +194,9 @@ def _put_start_in_front(fgraph: FunctionGraph, rows: _Rows, loop: Loop, leaf: Re
     if None in starts.values() or others:
         return None  # `explain_loops` follows
     if edit.has_random_carry(alone, [leaf.update]):
-        return _refuse(fgraph, rows.variable, _RANDOM_CARRY)
-    if back < depth and _is_random(start):
-        return _refuse(fgraph, rows.variable, _START_IS_PARTLY_SEEN)
+        return _refuse(fgraph, rows.variable, reasons.RANDOM_CARRY)
+    if back < depth and is_random(start):
+        return _refuse(fgraph, rows.variable, reasons.START_IS_PARTLY_SEEN)
     shorter = edit.without_gaps(edit.shortened(alone, back))
     [new] = [
         result
@@ -364,11 +214,11 @@ def _join(
 
     PyMC's rule for joins does not see that a loop draws: it would take its rows for fixed numbers.
     """
-    if any(not _is_random(part) and _has_valued_ancestor(part) for part in parts):
-        return _refuse(fgraph, variable, _START_IS_GIVEN)
+    if any(not is_random(part) and has_valued_ancestor(part) for part in parts):
+        return _refuse(fgraph, variable, reasons.START_IS_GIVEN)
     parts = _linked(parts)
     measured = assume_valued_outputs([
-        part if _is_random(part) else dirac_delta(part) for part in parts
+        part if is_random(part) else dirac_delta(part) for part in parts
     ])
     if not all(part.owner and isinstance(part.owner.op, MeasurableOp) for part in measured):
         return None
@@ -423,7 +273,7 @@ def _replace_loop(
     fgraph.replace_all(pairs, reason="prepare_loops", import_missing=True)
 
 
-def _turn(fgraph: FunctionGraph, rows: _Rows) -> None:
+def _turn(fgraph: FunctionGraph, rows: Rows) -> None:
     [measurable] = assume_valued_outputs([rows.variable.owner.inputs[0]])
     if measurable.owner is not None and isinstance(measurable.owner.op, MeasurableOp):
         _put(fgraph, rows.variable, Reversed(), promised_valued_rv(measurable))
@@ -440,66 +290,6 @@ def _put(fgraph: FunctionGraph, variable: Variable, op: Op, *sources: Variable) 
         if isinstance(client.op, ValuedRV) and position == 0:
             fgraph.change_node_input(client, 0, new, reason="loops", import_missing=True)
 
-
-def _is_random(variable: Variable) -> bool:
-    """Whether a variable is drawn: by a distribution, or in a loop."""
-    reached = walk([variable], _parents_without_value)
-    return check_potential_measurability([variable]) or any(map(_draws_in_a_loop, reached))
-
-
-def _has_valued_ancestor(variable: Variable) -> bool:
-    return any(v.owner and isinstance(v.owner.op, ValuedRV) for v in ancestors([variable]))
-
-
-def _draws_in_a_loop(variable: Variable) -> bool:
-    owner = variable.owner
-    return (
-        owner is not None
-        and isinstance(owner.op, Scan)
-        and any(isinstance(parent.type, RandomType) for parent in owner.inputs)
-    )
-
-
-def _parents_without_value(variable: Variable) -> Sequence[Variable]:
-    if variable.owner is None or isinstance(variable.owner.op, ValuedRV):
-        return []
-    return variable.owner.inputs
-
-
-_NO = "PyMC cannot derive the log-probability of this loop: "
-_STOPS = _NO + (
-    "it stops by a condition, so how many rows there are is random too. "
-    "Take a fixed number of steps, or give the distribution a `logp` of its own"
-)
-_RANDOM_CARRY = _NO + (
-    "a leaf of the carry is drawn at random, but it is neither what has the values nor computed "
-    "from it, and would have to be integrated out. Return as y the very value that is carried, "
-    "`return x, x`; compute the rest of the new carry from it, `return (x, x - mu), x`; or make "
-    "that leaf a variable of the model and read it by `xs`"
-)
-_START_IS_GIVEN = _NO + (
-    "its first row is the start of the carry, which is another random variable of the model, so it "
-    "has no density of its own. Leave that row out and return the new value as y, `return x, x`; "
-    "or draw the start in the same `dist` function as the loop"
-)
-_START_IS_PARTLY_SEEN = _NO + (
-    "its rows begin with a part of the start, and the rest of the start is drawn at random too. "
-    "Return as y the value at the deepest tap, or the new value"
-)
-_NOT_ALL_ROWS = _NO + (
-    "a part of the rows has no density without the rows before it. Give values to `ys`, one leaf "
-    "of it as it is, and not to `final` or to a part of it"
-)
-_ANOTHER_DRAW = _NO + (
-    "a step draws more than y, and what it draws besides is given by nothing. "
-    "Draw y by one distribution whose parameters are known when the rows before are, or make the "
-    "other draws a variable of the model and read it by `xs`"
-)
-_NO_RULE = _NO + (
-    "it has no rule for these rows. It has one when they are `ys` itself, one leaf of it, and y is "
-    "one draw of a distribution, or that draw shifted and scaled. When y is carried too, return "
-    "the new value, `return x, x`. What you make of `ys`, `pt.exp(ys)`, belongs inside the step"
-)
 
 # Behind the rewrite that opens what `pm.CustomDist` made of `dist`, before everything else.
 logprob_rewrites_db.register("prepare_loops", prepare_loops, "basic", position=-15)
