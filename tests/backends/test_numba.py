@@ -144,6 +144,18 @@ def test_taps_of_vectors(taps, last):
     check_same([x, init], pt.grad((outputs**2).sum(), [x, init]), *calls[1:])
 
 
+def test_a_tap_that_the_gradient_does_not_read():
+    init, w = pt.tensor3("init"), pt.matrix("w")
+    x = scan(
+        lambda _, before, w: w + before,
+        n_steps=6,
+        outputs_info=[{"initial": init, "taps": [-4, -1]}],
+        non_sequences=w,
+    )
+    values = rng().normal(size=(5, 2, 2)), rng(1).normal(size=(2, 2))
+    check_same([init, w], pt.grad((x[-1] ** 2).sum(), [init, w]), values)
+
+
 def test_taps_of_sequences():
     x = pt.vector("x")
     y = scan(

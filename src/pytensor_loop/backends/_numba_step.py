@@ -520,7 +520,7 @@ class StepCode:
         pending = [read]
         while pending:
             shown = pending.pop()
-            for client, position in self.fgraph.clients[shown]:
+            for client, position in self.fgraph.clients.get(shown, ()):
                 element_by_element = (
                     isinstance(client.op, Elemwise)
                     and shown is read
