@@ -313,7 +313,7 @@ def test_products_of_shapes_that_do_not_agree(tanh):
 
 def test_lengths_that_do_not_broadcast():
     x, y = pt.matrix("x"), pt.vector("y")
-    h = scan(lambda x, h, y: x * y + h, sequences=[x], outputs_info=[x[0]], non_sequences=[y])
+    h = scan(lambda x, h, y: x + h * y, sequences=[x], outputs_info=[x[0]], non_sequences=[y])
     f = pytensor.function([x, y], h, mode="NUMBA")
     with pytest.raises(ValueError, match="Incompatible vectorized shapes"):
         f(np.ones((3, 4)), np.ones(3))
