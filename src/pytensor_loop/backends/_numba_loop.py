@@ -14,6 +14,7 @@ import numpy as np
 from pytensor.compile.aliasing import alias_root
 from pytensor.graph.basic import Constant
 from pytensor.link.numba.dispatch.compile_ops import numba_deepcopy
+from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 
 from pytensor_loop.backends import _numba_memory
@@ -273,7 +274,8 @@ def _bind_invariants(op, node, arguments, step, lines):
     outer = op.outer_non_seqs(arguments)
     inner = op.inner_non_seqs(op.inner_inputs)
     for name, variable in zip(outer, inner, strict=True):
-        step.values[variable] = Value(name)
+        # PyTensor's rewrites may pass what is a number of Python's own kind, not of an array.
+        step.values[variable] = Value(name, scalar=isinstance(variable.type, ScalarType))
         if isinstance(variable.type, DenseTensorType):
             if variable.type.ndim:
                 step.invariant.add(variable)
