@@ -86,7 +86,7 @@ def main():
         for i, (ax, name) in enumerate(zip(axes, NAMES, strict=True)):
             ax.plot(100 * responses[:, i, :], label=NAMES)
             ax.axhline(0, color="0.5", linewidth=0.6)
-            ax.set(title=f"{name} responds, percent", xlabel="quarter")
+            ax.set(title=f"{name}, percent", xlabel="quarter")
         axes[0].legend(fontsize="small", title="to a shock of")
     return {
         "powers": (stacked, last),

@@ -234,16 +234,29 @@ def test_counts(n_steps):
     assert_allclose(log_density(rows, values), expected)
 
 
-def test_vectors_of_a_multivariate_normal(n_steps):
+def vectors(n_steps, draw):
     def step(carry, _):
         rng, x = carry
-        rng, x = pm.MvNormal.dist(0.5 * x, np.eye(2), rng=rng, return_next_rng=True)
+        rng, x = draw(0.5 * x, rng=rng, return_next_rng=True)
         return (rng, x), x
 
-    _, rows = scan(step, (new_rng(), np.zeros(2)), n_steps=n_steps)
+    return scan(step, (new_rng(), np.zeros(2)), n_steps=n_steps)[1]
+
+
+def test_series_in_rows_instead_of_columns(n_steps):
+    rows = vectors(n_steps, lambda mu, **kwargs: pm.Normal.dist(mu, 1.0, **kwargs))
     values = np.column_stack([VALUES, VALUES[::-1]])
     before = np.vstack([np.zeros(2), values[:-1]])
-    assert_allclose(log_density(rows, values), gaussian(values, 0.5 * before).sum(axis=1))
+    assert_allclose(log_density(rows.T, values.T), gaussian(values, 0.5 * before).T)
+
+
+@pytest.mark.parametrize("axes", ["(t, k)", "(k, t)"])
+def test_vectors_of_a_multivariate_normal(n_steps, axes):
+    rows = vectors(n_steps, lambda mu, **kwargs: pm.MvNormal.dist(mu, np.eye(2), **kwargs))
+    values = np.column_stack([VALUES, VALUES[::-1]])
+    before = np.vstack([np.zeros(2), values[:-1]])
+    given = (rows, values) if axes == "(t, k)" else (rows.T, values.T)
+    assert_allclose(log_density(*given), gaussian(values, 0.5 * before).sum(axis=1))
 
 
 # --- leaves that nobody observes ------------------------------------------------------------------
@@ -345,6 +358,15 @@ def test_a_fixed_start_that_is_not_what_was_observed(n_steps):
     _, rows = scan(walk_old, (new_rng(), 5.0), n_steps=n_steps)
     expected = [-np.inf, gaussian(VALUES[1], 0.2 + 5.0), *WALK[1:]]
     assert_allclose(log_density(rows), expected)
+
+
+@pytest.mark.parametrize("kind", ["random", "fixed"])
+def test_a_start_with_nothing_behind_it(kind):
+    rng, drawn = normal(new_rng(), 0.1)
+    start = drawn if kind == "random" else VALUES[0]
+    _, rows = scan(walk_old, (rng, start), n_steps=1)
+    expected = gaussian(VALUES[:1], 0.1) if kind == "random" else [0.0]
+    assert_allclose(log_density(rows, VALUES[:1]), expected)
 
 
 def test_old_values_over_a_series_in_reverse(n_steps):

@@ -18,7 +18,7 @@ from pymc.logprob.rewriting import (
     logprob_rewrites_db,
 )
 from pymc.logprob.scan import MeasurableScan
-from pymc.logprob.tensor import MeasurableJoin
+from pymc.logprob.tensor import MeasurableDimShuffle, MeasurableJoin
 from pymc.logprob.utils import (
     dirac_delta,
 )
@@ -66,6 +66,8 @@ def prepare_loops(fgraph: FunctionGraph) -> None:
         elif is_part_of_rows(value):
             # PyMC would take any slice of a trace for the new values, all of them.
             _refuse(fgraph, value, reasons.NOT_ALL_ROWS)
+        elif isinstance(value.owner.op, DimShuffle) and read_rows(value.owner.inputs[0]):
+            _rearrange(fgraph, value)
 
 
 @graph_rewriter
@@ -147,6 +149,15 @@ def _prepare(fgraph: FunctionGraph, rows: Rows) -> None:
     return None
 
 
+def _rearrange(fgraph: FunctionGraph, value: Variable) -> None:
+    """Put rows whose axes were moved in place: PyMC's rule wants to see a distribution behind."""
+    op, [rows] = value.owner.op, value.owner.inputs
+    [measurable] = assume_valued_outputs([rows])
+    if measurable.owner is not None and isinstance(measurable.owner.op, MeasurableOp):
+        moved = MeasurableDimShuffle(input_ndim=op.input_ndim, new_order=op.new_order)
+        _put(fgraph, value, moved, measurable)
+
+
 def _used(fgraph: FunctionGraph, loop: Loop, node: Apply) -> list[edit.Result]:
     return [result for result in edit.results_of(loop, node) if fgraph.clients[result.output]]
 
@@ -204,7 +215,10 @@ def _put_start_in_front(fgraph: FunctionGraph, rows: Rows, loop: Loop, leaf: Rec
         if result.key == trace.key
     ]
     first = start if back == depth else as_tensor(start)[depth - back :]
-    return _join(fgraph, rows.variable, [first, as_tensor(new.output)[depth:]], turned=rows.turned)
+    later = as_tensor(new.output)[depth:]
+    # PyMC has no rule for a loop that is known to take no steps.
+    parts = [first] if later.type.shape[0] == 0 else [first, later]
+    return _join(fgraph, rows.variable, parts, turned=rows.turned)
 
 
 def _join(
@@ -216,6 +230,11 @@ def _join(
     """
     if any(not is_random(part) and has_valued_ancestor(part) for part in parts):
         return _refuse(fgraph, variable, reasons.START_IS_GIVEN)
+    if len(parts) == 1:
+        [part] = parts
+        part = part if is_random(part) else dirac_delta(part)
+        fgraph.replace(variable, part, reason="prepare_loops", import_missing=True)
+        return None
     parts = _linked(parts)
     measured = assume_valued_outputs([
         part if is_random(part) else dirac_delta(part) for part in parts
