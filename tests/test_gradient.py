@@ -7,7 +7,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.gradient import grad, hessian, jacobian
+from pytensor.gradient import grad, hessian, jacobian, pushforward
 
 from pytensor_loop import scan, taps
 from pytensor_loop._tree import Tree
@@ -60,18 +60,29 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("reverse", "stops"), [(False, False), (True, True)])
-def test_gradients_by_finite_differences(native_mode: str, reverse: bool, stops: bool) -> None:
-    """With respect to init, taps, xs and what is captured; a stop leaves zeros behind it."""
+def assert_gradients_are_those_of_differences(reverse: bool, stops: bool, mode: str) -> None:
     inputs, cost = everything(reverse, stops)
-    value = pytensor.function(inputs, cost, mode=native_mode)
-    gradient = pytensor.function(inputs, grad(cost, inputs), mode=native_mode)
+    with pytensor.config.change_flags(cxx=""):
+        value = pytensor.function(inputs, cost, mode="FAST_COMPILE")
+    gradient = pytensor.function(inputs, grad(cost, inputs), mode=mode)
 
     got = gradient(*VALUES)
     for mine, expected in zip(got, differences(value, VALUES), strict=True):
         np.testing.assert_allclose(mine, expected, rtol=1e-6, atol=1e-8)
-    if stops:  # four of the five steps, from the last row: xs[0] is read by none of them
+    if stops and reverse:  # four of the five steps, from the last row: none of them reads xs[0]
         assert got[2][0] == 0
+
+
+@pytest.mark.parametrize(("reverse", "stops"), [(False, False), (True, False), (False, True)])
+def test_gradients_by_finite_differences(python_mode: str, reverse: bool, stops: bool) -> None:
+    """With respect to init, taps, xs and what is captured."""
+    assert_gradients_are_those_of_differences(reverse, stops, python_mode)
+
+
+@pytest.mark.slow
+def test_gradients_through_a_stop_in_reverse(native_mode: str) -> None:
+    """A stop leaves zeros behind it."""
+    assert_gradients_are_those_of_differences(True, True, native_mode)
 
 
 def test_gradients_on_jax() -> None:
@@ -129,8 +140,6 @@ def test_jacobian_and_hessian(python_mode: str) -> None:
 @pytest.mark.parametrize("stops", [False, True])
 def test_forward_mode(python_mode: str, stops: bool) -> None:
     """The tangent is the Jacobian times the direction."""
-    from pytensor.gradient import pushforward
-
     inputs, cost = everything(reverse=False, stops=stops)
     directions = [value * 0 + 0.1 * (k + 1) for k, value in enumerate(VALUES)]
     tangent = pushforward(cost, inputs, [pt.constant(d) for d in directions])
@@ -139,6 +148,22 @@ def test_forward_mode(python_mode: str, stops: bool) -> None:
     got, *gradients = f(*VALUES)
     dot = sum(np.vdot(g, d) for g, d in zip(gradients, directions, strict=True))
     np.testing.assert_allclose(got, dot, rtol=1e-10)
+
+
+def test_second_order_and_forward_mode_of_the_old_carry(native_mode: str) -> None:
+    """PyTensor's C and Python loops lose what the gradient of this gradient reads."""
+    x = pt.dvector("x")
+    final, ys = scan(lambda c, v: (c * v, c), 1.0, x)
+    cost = final + (ys**2).sum()
+    tangent = pushforward(cost, [x], [pt.constant([1.0, 1.0, 1.0])])
+    f = pytensor.function([x], [hessian(cost, x), tangent, grad(cost, x)], mode=native_mode)
+
+    # The cost is abc + 1 + a**2 + (ab)**2.
+    a, b, c = 0.1, 0.2, 0.3
+    second, forward, first = f(np.array([a, b, c]))
+    expected = [[2 + 2 * b**2, c + 4 * a * b, b], [c + 4 * a * b, 2 * a**2, a], [b, a, 0.0]]
+    np.testing.assert_allclose(second, expected, rtol=1e-12)
+    np.testing.assert_allclose(forward, first.sum(), rtol=1e-12)
 
 
 def test_no_steps_is_the_identity(native_mode: str) -> None:

@@ -11,8 +11,6 @@ from pytensor import function
 from pytensor.graph.basic import Variable
 
 from pytensor_loop import scan, taps
-from pytensor_loop.backends import _jax_rewrites, _jax_until  # noqa: F401
-from pytensor_loop.backends import jax as _conversion  # noqa: F401
 
 
 jax = pytest.importorskip("jax")

@@ -11,8 +11,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scan.op import Scan
 
-from pytensor_loop import _zero_steps  # noqa: F401 - registers its rewrites, for all backends
+from pytensor_loop import _first_rows, _passed_on, _zero_steps  # noqa: F401 - rewrites
 from pytensor_loop._agree import AgreeingLengths
+from pytensor_loop.backends import _jax_until  # noqa: F401 - a rewrite that needs no JAX
 
 
 class _ImportBackend(GraphRewriter):
@@ -27,7 +28,9 @@ class _ImportBackend(GraphRewriter):
                 importlib.import_module(f"{__name__}.{module}")
 
 
-for _backend, _modules in {"numba": ["_numba_lengths"], "jax": ["_jax_lengths"]}.items():
+_BACKENDS = {"numba": ["_numba_lengths", "numba"], "jax": ["_jax_lengths", "jax"]}
+
+for _backend, _modules in _BACKENDS.items():
     optdb.register(
         f"pytensor_loop_import_{_backend}",
         _ImportBackend(*_modules),

@@ -1,4 +1,8 @@
-"""Rewrites of graphs that are compiled for JAX; they need no JAX to be imported."""
+"""A loop of which only the last state is read keeps only the rows it starts from.
+
+PyTensor cuts the buffer of such a loop to its first rows, but where ``init`` was broadcast to its
+shape it first allocates the whole of it.
+"""
 
 from typing import Any
 
@@ -14,8 +18,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 def fill_first_rows_only(fgraph: Any, node: Apply) -> list[Variable] | None:
     """Make ``empty(n, *row)[:k].set(v)[:k]`` the ``k`` rows that it is.
 
-    PyTensor's memory rewrites leave such a buffer to a loop whose ``init`` is broadcast to its
-    shape. On JAX `n` may not be known.
+    On JAX `n` may not even be known.
     """
     n_rows = _first_rows(node)
     written = node.inputs[0].owner
@@ -46,6 +49,6 @@ def _first_rows(node: Apply) -> int | None:
 optdb.register(
     "pytensor_loop_fill_first_rows_only",
     dfs_rewriter(fill_first_rows_only, ignore_newtrees=True),
-    "jax",
+    "fast_run",
     position=1.615,
 )
