@@ -20,6 +20,7 @@ from pytensor_loop._inputs import Series, State
 from pytensor_loop._length import Length
 from pytensor_loop._slots import Loop, Recurrent, Slot, Traces
 from pytensor_loop._trace import Step
+from pytensor_loop.backends._pymc_hook import teach_pymc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Results:
 
 def lower(step: Step, series: Sequence[Series], length: Length, options: Options) -> Results:
     """Build the node of the loop and return what is read from it."""
+    teach_pymc()
     loop = _describe(step, series, length, options)
     op = Scan(
         _slots.inner_inputs(loop),

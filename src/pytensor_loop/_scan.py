@@ -8,7 +8,6 @@ from pytensor_loop._length import settle_length
 from pytensor_loop._lower import Options, lower
 from pytensor_loop._taps import taps
 from pytensor_loop._trace import trace_step
-from pytensor_loop.backends._pymc_hook import teach_pymc
 
 
 def scan(
@@ -105,7 +104,6 @@ def scan(
     inputs = read_inputs(step_fn, init, xs)
     length = settle_length(inputs.series, n_steps)
     step = trace_step(step_fn, inputs)
-    teach_pymc()
     results = lower(step, inputs.series, length, Options(reverse, truncate_gradient, name))
     final, ys = inputs.rebuild_carry(results.final), step.y.build(results.ys)
     return (final, ys) if results.done is None else (final, ys, results.done)
