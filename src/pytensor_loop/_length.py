@@ -17,7 +17,7 @@ from pytensor_loop._inputs import Series
 
 @dataclasses.dataclass(frozen=True)
 class Length:
-    """The number of steps, as a variable and, where it is known before the loop runs, an int."""
+    """The number of steps, as a variable and, where it is known already, as an int."""
 
     n_steps: TensorVariable
     static: int | None
