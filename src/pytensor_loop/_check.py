@@ -181,7 +181,7 @@ def _casts(update: Update, dtype: str) -> bool:
     kind = np.dtype(dtype).kind
     if kind in "iu" and number_kind in "bi":
         info = np.iinfo(dtype)
-        return info.min <= update.number <= info.max
+        return bool(info.min <= int(update.number.real) <= info.max)
     return kinds.index(number_kind) <= kinds.index(kind)
 
 

@@ -86,8 +86,8 @@ def _claim_of(leaf: Series) -> _Claim:
     reason = f"rows less its furthest tap {leaf.lookahead}"
     if static is not None and static < leaf.lookahead:
         msg = (
-            f"{leaf.path} has {count(static, 'row')}, fewer than its furthest tap {leaf.lookahead}: "
-            "a step would read past the end"
+            f"{leaf.path} has {count(static, 'row')}, fewer than its furthest tap "
+            f"{leaf.lookahead}: a step would read past the end"
         )
         raise ValueError(msg)
     less = static - leaf.lookahead if static is not None else None

@@ -129,7 +129,7 @@ def _meet_dataclass(tree: Any) -> bool:
     cls = type(tree)
     if dataclasses.is_dataclass(cls) and cls not in _known_dataclasses:
         _known_dataclasses.add(cls)
-        if optree.register_pytree_node.get(cls, namespace=_NAMESPACE) is None:  # type: ignore[attr-defined]
+        if optree.register_pytree_node.get(cls, namespace=_NAMESPACE) is None:
             _register_dataclass(cls)
     return False
 
@@ -139,13 +139,13 @@ def _register_dataclass(cls: type) -> None:
 
     def build(_: Any, children: Iterable[Any]) -> Any:
         # `__init__` is passed over: it may check or convert values, and placeholders are neither.
-        instance = object.__new__(cls)
+        instance: Any = object.__new__(cls)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(instance, name, child)
         return instance
 
     optree.register_pytree_node(
-        cls,  # type: ignore[arg-type]
+        cls,
         lambda instance: ([getattr(instance, name) for name in names], None, names),
         build,
         path_entry_type=optree.GetAttrEntry,

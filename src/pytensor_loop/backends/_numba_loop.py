@@ -9,6 +9,7 @@ next stay in registers.
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from pytensor.compile.aliasing import alias_root
@@ -50,7 +51,7 @@ class Buffer:
 
     name: str
     argument: str
-    outer: object
+    outer: Any
     reads: tuple
     writes: tuple
     initial: int
@@ -83,8 +84,8 @@ class State:
 
     name: str
     argument: str
-    inner_input: object
-    inner_output: object
+    inner_input: Any
+    inner_output: Any
     copied: bool
 
     @property

@@ -10,6 +10,7 @@ once. Every other Op is called as PyTensor lowers it.
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
 
 from dataclasses import dataclass
+from typing import Any
 
 from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Constant, Variable
@@ -356,7 +357,7 @@ class StepCode:
             return
         lengths = [self._common_length(arrays, axis) for axis in range(ndim)]
         indices = [self.name("j") for _ in range(ndim)]
-        levels = [[] for _ in range(ndim + 1)]
+        levels: list[list[Any]] = [[] for _ in range(ndim + 1)]
         elements = [
             self.scalar(v) if v not in arrays else self._element_name(v, indices, levels)
             for v in inputs

@@ -110,7 +110,7 @@ def build_loop(loop: Loop, like: Scan) -> Apply:
 
 def _with_known_rows(loop: Loop, node: Apply) -> Apply:
     """Return the node with the number of rows in the types of its outputs."""
-    n_steps = int(loop.n_steps.data)  # type: ignore[attr-defined]
+    n_steps = int(loop.n_steps.data)
     rows = {
         result.output: result.depth + n_steps
         for result in results_of(loop, node)

@@ -7,12 +7,15 @@ PyTensor's lowering computes, to rounding. ``PYTENSOR_LOOP_NUMBA=0`` in the envi
 """
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
 import pytensor.link.numba.dispatch.scan  # noqa: F401  (registers PyTensor's lowering, which comes first)
 from pytensor.compile.aliasing import alias_root
+from pytensor.graph.basic import Apply, Variable
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.basic import (
@@ -41,7 +44,7 @@ _enabled = os.environ.get("PYTENSOR_LOOP_NUMBA", "1") != "0"
 
 
 @contextmanager
-def use_lowering(enabled):
+def use_lowering(enabled: bool) -> Iterator[None]:
     """Choose who lowers the loops that are compiled inside the block.
 
     Parameters
@@ -67,12 +70,12 @@ def use_lowering(enabled):
         _enabled = before
 
 
-def _is_compiling():
+def _is_compiling() -> bool:
     """Return whether Numba compiles at all: the generated code reads memory as Python cannot."""
     return numba_basic.numba_njit(_is_compiling) is not _is_compiling
 
 
-def _destroyed_inputs(op):
+def _destroyed_inputs(op: Scan) -> set[Variable]:
     """Return the inner variables whose memory the step overwrites."""
     return {
         alias_root(node.inputs[position])
@@ -82,7 +85,7 @@ def _destroyed_inputs(op):
     }
 
 
-def lower_scan(op, node, **kwargs):
+def lower_scan(op: Scan, node: Apply, **kwargs: Any) -> tuple[Any, str | None]:
     """Compile a Scan node with this package's lowering.
 
     Parameters
@@ -110,6 +113,6 @@ def lower_scan(op, node, **kwargs):
 
 
 @register_funcify_and_cache_key(Scan)
-def _funcify_scan(op, node=None, **kwargs):
+def _funcify_scan(op: Scan, node: Apply | None = None, **kwargs: Any) -> Any:
     lowering = lower_scan if _enabled and _is_compiling() else _pytensor_lowering
     return lowering(op, node=node, **kwargs)
