@@ -20,6 +20,21 @@ def lengths_checked(*outputs: Any) -> int:
     return sum(isinstance(node.op, AgreeingLengths) for node in f.maker.fgraph.apply_nodes)
 
 
+def told(error: pytest.ExceptionInfo[ValueError]) -> str:
+    """The text of an error without what PyTensor adds when a function runs."""
+    return str(error.value).split("\n")[0]
+
+
+def disagreement(mode: str, *lengths: tuple[str, int]) -> str:
+    """The text about two lengths; compiled by Numba it cannot tell how long they are."""
+    (first, a), (second, b) = lengths
+    found = f"{first} and {second} differ" if mode == "NUMBA" else f"{first} {a}, {second} {b}"
+    return (
+        f"the number of steps is not the same for all: {found}. "
+        "Cut the longer ones, `x[:n]`, so that every step has a row of each"
+    )
+
+
 def test_lengths_that_disagree(mode: str) -> None:
     """Nothing is cut, nothing is read past the end, and every leaf is named with its length."""
     a, b = pt.dvectors("a", "b")
@@ -32,10 +47,8 @@ def test_lengths_that_disagree(mode: str) -> None:
     for short, long in [(2, 4), (3, 3), (4, 4)]:
         with pytest.raises(ValueError, match="the number of steps") as error:
             f(np.ones(short), np.ones(long))
-        assert str(error.value).startswith(
-            f"the number of steps is not the same for all: xs['a'] {short}, "
-            f"xs['b'] (rows less its furthest tap 1) {long - 1}. "
-            "Cut the longer ones, `x[:n]`, so that every step has a row of each"
+        assert told(error) == disagreement(
+            mode, ("xs['a']", short), ("xs['b'] (rows less its furthest tap 1)", long - 1)
         )
 
 
@@ -60,9 +73,7 @@ def test_n_steps_beyond_xs(native_mode: str) -> None:
     for wrong in (2, 4, 0):
         with pytest.raises(ValueError, match="the number of steps") as error:
             f(np.arange(3.0), wrong)
-        assert str(error.value).startswith(
-            f"the number of steps is not the same for all: xs 3, n_steps {wrong}. "
-        )
+        assert told(error) == disagreement(native_mode, ("xs", 3), ("n_steps", wrong))
 
 
 def test_a_negative_number_of_steps(native_mode: str) -> None:
@@ -75,11 +86,12 @@ def test_a_negative_number_of_steps(native_mode: str) -> None:
     assert f(2, np.zeros(2))[1].shape == (0,)
     with pytest.raises(ValueError, match="negative") as error:
         f(-1, np.zeros(3))
-    assert str(error.value).startswith("a loop cannot take a negative number of steps: n_steps -1")
+    shown = "" if native_mode == "NUMBA" else " -1"
+    assert told(error) == f"a loop cannot take a negative number of steps: n_steps{shown}"
     with pytest.raises(ValueError, match="negative") as error:
         f(2, np.zeros(1))
-    assert str(error.value).startswith(
-        "a loop cannot take a negative number of steps: xs (rows less its furthest tap 2) -1"
+    assert told(error) == (
+        f"a loop cannot take a negative number of steps: xs (rows less its furthest tap 2){shown}"
     )
 
 
@@ -93,9 +105,14 @@ def test_rows_for_taps(mode: str) -> None:
     for wrong in (1, 3):
         with pytest.raises(ValueError, match="rows for them") as error:
             f(np.ones(wrong))
-        assert str(error.value).startswith(
-            f"init has taps=[-2] but not the rows for them: rows {wrong}, steps that the taps "
-            "look back 2. Pass one row for each step that the taps look back, the oldest first"
+        found = (
+            "rows and steps that the taps look back differ"
+            if mode == "NUMBA"
+            else f"rows {wrong}, steps that the taps look back 2"
+        )
+        assert told(error) == (
+            f"init has taps=[-2] but not the rows for them: {found}. "
+            "Pass one row for each step that the taps look back, the oldest first"
         )
 
 

@@ -15,6 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import graph_rewriter
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarMinimum
 from pytensor.scan.op import Scan
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
@@ -154,7 +155,30 @@ _UNKNOWN_SHAPE = (
     "such as `pt.specify_shape(y, shape)` in step_fn, or take at least one step"
 )
 
+
+@graph_rewriter
+def count_no_fewer_than_no_steps(fgraph: FunctionGraph) -> None:
+    """Keep a number of steps that was reduced from going below zero.
+
+    PyTensor takes off the steps that nobody reads, ``ys[:-1]`` say, also when there are none. It
+    writes the reduced number as a minimum.
+    """
+    for n_steps in {node.inputs[0] for node in _loops(fgraph, static_steps=None)}:
+        reduced = n_steps.owner is not None and getattr(n_steps.owner.op, "scalar_op", None)
+        if isinstance(reduced, ScalarMinimum):
+            clients = list(fgraph.clients[n_steps])
+            _replace_for(fgraph, clients, pt.maximum(n_steps, 0))
+
+
 # Every mode includes these rewrites, those without any optimisation too. One comes before all
 # others, one after the memory rewrites of loops (1.6) and the last simplifications (3).
 for _rewrite, _position in ((remove_loops_of_no_steps, 0.01), (shape_rows_of_no_steps, 3.5)):
     optdb.register(_rewrite.__name__, _rewrite, "minimum_compile", position=_position)
+
+# Right behind the rewrite that reduces steps (1.611), before the one that cuts buffers (1.612).
+optdb.register(
+    count_no_fewer_than_no_steps.__name__,
+    count_no_fewer_than_no_steps,
+    "fast_run",
+    position=1.6115,
+)

@@ -13,21 +13,22 @@ from pytensor_loop._agree import AgreeingLengths
 
 @register_funcify_and_cache_key(AgreeingLengths)
 def numba_funcify_agreeing_lengths(op: AgreeingLengths, node: Apply, **_: Any) -> tuple[Any, str]:
-    """Return the compiled check and the key under which it is cached."""
+    """Return the compiled check and the key under which it is cached.
+
+    Each comparison has a message of its own, without the lengths: Numba loses what an exception is
+    made of when the function runs, once it has been read from the cache on disk.
+    """
+    first, *others = op.labels
     names = [f"length_{i}" for i in range(len(op.labels))]
-    found = " + ', ' + ".join(
-        f"{label + ' '!r} + str({name})" for label, name in zip(op.labels, names, strict=True)
-    )
-    agree = " == ".join(names) if len(names) > 1 else "True"
-    unboxed = "\n    ".join(f"{name} = {name}.item()" for name in names)
-    source = f"""
-def agreeing_lengths(value, {", ".join(names)}):
-    {unboxed}
-    if not ({agree}) or {names[0]} < 0:
-        if {" or ".join(f"{name} < 0" for name in names)}:
-            raise ValueError({op.negative + ": "!r} + {found})
-        raise ValueError({op.opening + ": "!r} + {found} + {". " + op.closing!r})
-    return value
-"""
+    checks = [
+        f"if {names[0]}.item() < 0:\n        raise ValueError({op.negative + ': ' + first!r})"
+    ]
+    for label, name in zip(others, names[1:], strict=True):
+        message = f"{op.opening}: {first} and {label} differ. {op.closing}"
+        checks.append(
+            f"if {name}.item() != {names[0]}.item():\n        raise ValueError({message!r})"
+        )
+    body = "\n    ".join(checks)
+    source = f"def agreeing_lengths(value, {', '.join(names)}):\n    {body}\n    return value\n"
     function = compile_numba_function_src(source, "agreeing_lengths")
     return numba_basic.numba_njit(function), sha256(source.encode()).hexdigest()
