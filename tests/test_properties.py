@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pytensor.compile.mode import get_mode
 
 from pytensor_loop import CarryTaps, scan, taps
 from pytensor_loop._tree import Tree, map_tree
@@ -110,18 +112,13 @@ def make_step(stops: bool) -> Any:
     return step
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), n_steps=st.sampled_from([0, 1, 2, 5]))
-def test_scan_agrees_with_the_python_loop(
-    python_mode: str, data: st.DataObject, n_steps: int
-) -> None:
-    """Structure, values, dtypes and shapes; the gradient and the stop have tests of their own."""
+def assert_scan_agrees(data: st.DataObject, n_steps: int, mode: Any) -> None:
     init = data.draw(trees(arrays | numbers | tapped))
     xs = data.draw(series(n_steps))
     reverse, stops = data.draw(st.booleans()), data.draw(st.booleans())
     step = make_step(stops)
 
-    results = evaluate(scan(step, init, xs, n_steps, reverse=reverse), python_mode)
+    results = evaluate(scan(step, init, xs, n_steps, reverse=reverse), mode)
     expected = scan_reference(step, init, xs, n_steps, reverse=reverse)
 
     assert_trees_equal(results[0], expected[0])
@@ -130,3 +127,29 @@ def test_scan_agrees_with_the_python_loop(
     else:
         assert all(len(leaf) == 0 for leaf in Tree.of(results[1]).leaves)
         assert not any(results[2:])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), n_steps=st.sampled_from([0, 1, 2, 5]))
+def test_scan_agrees_with_the_python_loop(
+    python_mode: str, data: st.DataObject, n_steps: int
+) -> None:
+    """Structure, values, dtypes and shapes; the gradient and the stop have tests of their own."""
+    assert_scan_agrees(data, n_steps, python_mode)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=12,
+    deadline=None,
+    # Each example takes seconds to compile: the same ones every time, and none made smaller.
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data(), n_steps=st.sampled_from([1, 5]))
+def test_scan_agrees_when_numba_compiles_it(data: st.DataObject, n_steps: int) -> None:
+    """The lowering of this package writes the code of every loop anew."""
+    # Constants would be folded, in Python, before there is anything to compile.
+    mode = get_mode("NUMBA").excluding("constant_folding", "topo_constant_folding")
+    assert_scan_agrees(data, n_steps, mode)
