@@ -351,3 +351,16 @@ def test_scalars_computed_from_shapes_have_their_dtype():
 
 def _as_variable(value) -> Variable:
     return pt.as_tensor(value)
+
+
+def test_n_steps_as_an_input_that_disagrees_with_xs():
+    """JAX cannot see it when it compiles; the error comes when the result is read."""
+    x, n = pt.dvector("x"), pt.iscalar("n")
+    final, _ = scan(lambda c, v: (c + v, None), 0.0, x, n_steps=n)
+    f = function([x, n], final, mode="JAX")
+
+    assert f(np.ones(3), 3) == 3.0
+    message = "the number of steps is not the same for all: xs 3, n_steps 2"
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        np.asarray(f(np.ones(3), 2))
+        jax.effects_barrier()
