@@ -361,6 +361,10 @@ def test_n_steps_as_an_input_that_disagrees_with_xs():
 
     assert f(np.ones(3), 3) == 3.0
     message = "the number of steps is not the same for all: xs 3, n_steps 2"
-    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+
+    def run():
         np.asarray(f(np.ones(3), 2))
         jax.effects_barrier()
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        run()
