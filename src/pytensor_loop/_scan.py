@@ -1,13 +1,41 @@
 """The loop: read the arguments, settle the length, trace a step, build the node, return trees."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
+
+from pytensor.tensor.variable import TensorVariable
 
 from pytensor_loop._inputs import read_inputs
 from pytensor_loop._length import settle_length
 from pytensor_loop._lower import Options, lower
 from pytensor_loop._taps import taps
 from pytensor_loop._trace import trace_step
+
+
+@overload
+def scan[Carry, Y](
+    step_fn: Callable[[Carry, Any], tuple[Carry, Y]],
+    init: Any,
+    xs: Any = None,
+    n_steps: Any = None,
+    *,
+    reverse: bool = False,
+    truncate_gradient: int | None = None,
+    name: str | None = None,
+) -> tuple[Carry, Y]: ...
+
+
+@overload
+def scan[Carry, Y](
+    step_fn: Callable[[Carry, Any], tuple[Carry, Y, Any]],
+    init: Any,
+    xs: Any = None,
+    n_steps: Any = None,
+    *,
+    reverse: bool = False,
+    truncate_gradient: int | None = None,
+    name: str | None = None,
+) -> tuple[Carry, Y, TensorVariable]: ...
 
 
 def scan(
