@@ -70,7 +70,7 @@ def lower(step: Step, series: Sequence[Series], length: Length, options: Options
     node = op.make_node(*_slots.outer_inputs(loop))
     if step.stop is None and length.static is not None:
         stacked = _slots.read_outputs(loop, node.outputs).stacked
-        node = _with_rows(node, dict.fromkeys(stacked, length.static))
+        node = with_row_counts(node, dict.fromkeys(stacked, length.static))
     return _read(step, length, options, _slots.read_outputs(loop, node.outputs))
 
 
@@ -155,10 +155,10 @@ def _of_rows(rows: Variable, count: int | None) -> Variable:
     """Return `rows` with the number of its rows in its type, if it is known."""
     if count is None or rows.type.shape[0] == count:
         return rows
-    return _with_rows(rows.owner, {rows: count}).outputs[rows.index]
+    return with_row_counts(rows.owner, {rows: count}).outputs[rows.index]
 
 
-def _with_rows(node: Apply, counts: Mapping[Variable, int]) -> Apply:
+def with_row_counts(node: Apply, counts: Mapping[Variable, int]) -> Apply:
     """Return the node with the number of rows in the types of some of its outputs.
 
     The node is made anew with narrower types: another node that asserts the number would stand

@@ -19,6 +19,7 @@ from pytensor.tensor.subtensor import IncSubtensor
 from pytensor.tensor.type import TensorType
 
 from pytensor_loop import _slots
+from pytensor_loop._lower import with_row_counts
 from pytensor_loop._slots import Loop, Recurrent, Slot
 
 
@@ -116,13 +117,7 @@ def _with_known_rows(loop: Loop, node: Apply) -> Apply:
         for result in results_of(loop, node)
         if result.key[0] != "carried"
     }
-    outputs = [
-        TensorType(output.type.dtype, (rows[output], *output.type.shape[1:]))()
-        if output in rows
-        else output.type()
-        for output in node.outputs
-    ]
-    return Apply(node.op, node.inputs, outputs)
+    return with_row_counts(node, rows)
 
 
 def keep_only(loop: Loop, used: Sequence[Result]) -> Loop:
