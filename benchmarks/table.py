@@ -1,4 +1,4 @@
-"""Print one line a case: best times in milliseconds, and ratios of ours to the others.
+"""Print a table: one line a case, ratios of our best time to those of the others first.
 
 ``python benchmarks/table.py [part of a name] ...``
 """
@@ -37,18 +37,28 @@ def measure(problem, variant):
     return times
 
 
+OTHERS = {"hand": "hand-written Numba", "jax": "jax.lax.scan", "pytensor": "PyTensor's Numba"}
+
+
 def main(wanted):
     """Measure every case whose name contains one of the words."""
-    print(f"{'case':24s}{'ours':>9s}{'pytensor':>10s}{'jax':>9s}{'hand':>9s}   ours / each")
+    columns = ["case", *(f"to {other}" for other in OTHERS.values())]
+    columns += ["ours (ms)", *(f"{other} (ms)" for other in OTHERS.values())]
+    print("| " + " | ".join(columns) + " |")
+    print("| " + " | ".join(["---"] + ["---:"] * (len(columns) - 1)) + " |")
     for problem in PROBLEMS.values():
         for variant in ("trace", "final", "grad"):
             case = f"{problem.name} {variant}"
             if variant not in problem.graph()[1] or (wanted and not any(w in case for w in wanted)):
                 continue
-            times = measure(problem, variant)
-            columns = [f"{times.get(k, np.nan):9.3f}" for k in ("ours", "pytensor", "jax", "hand")]
-            ratios = [f"{times['ours'] / times.get(k, np.nan):7.2f}" for k in list(times)[1:]]
-            print(f"{case:24s}{' '.join(columns)}  {' '.join(ratios)}", flush=True)
+            print(row(case, measure(problem, variant)), flush=True)
+
+
+def row(case, times):
+    """Return a line of the table; what was not measured is a dash."""
+    ratios = [f"{times['ours'] / times[key]:.2f}" if key in times else "-" for key in OTHERS]
+    shown = [f"{times[key]:.3f}" if key in times else "-" for key in ("ours", *OTHERS)]
+    return "| " + " | ".join([case, *ratios, *shown]) + " |"
 
 
 if __name__ == "__main__":
