@@ -35,3 +35,9 @@ def assert_trees_equal(got: Any, expected: Any, rtol: float = 1e-10) -> None:
         else:
             assert (np.asarray(a).dtype, np.shape(a)) == (np.asarray(b).dtype, np.shape(b)), path
             np.testing.assert_allclose(a, b, rtol=rtol, err_msg=path)
+
+
+def found_lengths(mode: str, first: tuple[str, int], second: tuple[str, int]) -> str:
+    """How a message tells two lengths; compiled by Numba it cannot tell how long they are."""
+    (a, length_a), (b, length_b) = first, second
+    return f"{a} and {b} differ" if mode == "NUMBA" else f"{a} {length_a}, {b} {length_b}"

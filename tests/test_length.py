@@ -10,6 +10,7 @@ from pytensor.graph.traversal import explicit_graph_inputs
 
 from pytensor_loop import scan, taps
 from pytensor_loop._agree import AgreeingLengths
+from tests.helpers import found_lengths
 
 
 def lengths_checked(*outputs: Any) -> int:
@@ -26,11 +27,9 @@ def told(error: pytest.ExceptionInfo[ValueError]) -> str:
 
 
 def disagreement(mode: str, *lengths: tuple[str, int]) -> str:
-    """The text about two lengths; compiled by Numba it cannot tell how long they are."""
-    (first, a), (second, b) = lengths
-    found = f"{first} and {second} differ" if mode == "NUMBA" else f"{first} {a}, {second} {b}"
+    """The text about two lengths."""
     return (
-        f"the number of steps is not the same for all: {found}. "
+        f"the number of steps is not the same for all: {found_lengths(mode, *lengths)}. "
         "Cut the longer ones, `x[:n]`, so that every step has a row of each"
     )
 
@@ -105,11 +104,7 @@ def test_rows_for_taps(mode: str) -> None:
     for wrong in (1, 3):
         with pytest.raises(ValueError, match="rows for them") as error:
             f(np.ones(wrong))
-        found = (
-            "rows and steps that the taps look back differ"
-            if mode == "NUMBA"
-            else f"rows {wrong}, steps that the taps look back 2"
-        )
+        found = found_lengths(mode, ("rows", wrong), ("steps that the taps look back", 2))
         assert told(error) == (
             f"init has taps=[-2] but not the rows for them: {found}. "
             "Pass one row for each step that the taps look back, the oldest first"

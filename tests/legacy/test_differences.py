@@ -8,6 +8,7 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.random.utils import RandomStream
 
 from pytensor_loop import legacy
+from tests.helpers import found_lengths
 
 
 pytestmark = [
@@ -29,8 +30,9 @@ def test_n_steps_beyond_a_sequence_is_an_error_when_it_runs(native_mode):
     np.testing.assert_array_equal(function(np.arange(5.0), 4), [1, 3, 5, 7])
     with pytest.raises(ValueError, match="n_steps is more than") as error:
         function(np.arange(5.0), 5)
+    found = found_lengths(native_mode, ("n_steps", 5), ("sequences[1]", 4))
     assert str(error.value).splitlines()[0] == (
-        "n_steps is more than a sequence has rows for: n_steps 5, sequences[1] 4. "
+        f"n_steps is more than a sequence has rows for: {found}. "
         "Ask for fewer steps or pass more rows"
     )
 
@@ -49,10 +51,12 @@ def test_too_few_initial_rows_are_an_error(native_mode):
     np.testing.assert_array_equal(function(np.arange(4.0)), [0, 1, 2, 0])
     with pytest.raises(ValueError, match="fewer initial rows") as error:
         function(np.arange(2.0))
+    found = found_lengths(
+        native_mode, ("rows of 'initial'", 2), ("steps that the taps look back", 3)
+    )
     assert str(error.value).splitlines()[0] == (
-        "outputs_info[0] has fewer initial rows than its taps look back: rows of 'initial' 2, "
-        "steps that the taps look back 3. Pass one row for each step that they look back, the "
-        "oldest first"
+        f"outputs_info[0] has fewer initial rows than its taps look back: {found}. "
+        "Pass one row for each step that they look back, the oldest first"
     )
 
 
