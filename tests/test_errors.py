@@ -13,8 +13,7 @@ from pytensor_loop import scan, taps
 
 
 S = namedtuple("S", "pos vel")
-f8, f4 = pt.dscalar("f8"), pt.fscalar("f4")
-v, m = pt.dvector("v"), pt.dmatrix("m")
+f8, v = pt.dscalar("f8"), pt.dvector("v")
 rng = pytensor.shared(np.random.default_rng(0), name="noise")
 two = {"h": taps([1.0, 2.0], [-2, -1]), "g": taps([1.0], [-1]), "s": f8}
 
