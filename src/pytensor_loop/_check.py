@@ -101,14 +101,7 @@ def fit(update: Update, state: State) -> Variable:
         return value
     if value.type.dtype != target.dtype:
         value = value.astype(target.dtype)
-    return with_static_shape(value, target.shape)
-
-
-def with_static_shape(value: Variable, shape: tuple[int | None, ...]) -> Variable:
-    """Return `value` with a check of the dimensions that its own type does not know."""
-    if value.type.shape == shape:
-        return value
-    return pt.specify_shape(value, shape)
+    return pt.specify_shape(value, target.shape)  # nothing where its own type knows as much
 
 
 def _misplaced_taps(state: State, view: Any, leaf: Any) -> str | None:

@@ -12,11 +12,11 @@ from pytensor.tensor.type import DenseTensorType
 def sentence_or_bullets(opening: str, differences: Sequence[str], closing: str = "") -> str:
     """Join the parts of a message; `opening` and the differences end without punctuation."""
     if len(differences) == 1:
-        body = f"{opening}: {differences[0]}."
+        parts, separator = [f"{opening}: {differences[0]}."], " "
     else:
-        body = "\n".join([f"{opening}:", *(f"  * {difference}." for difference in differences)])
-    separator = " " if len(differences) == 1 else "\n"
-    return f"{body}{separator}{closing}" if closing else body
+        bullets = [f"  * {difference}." for difference in differences]
+        parts, separator = [f"{opening}:", *bullets], "\n"
+    return separator.join([*parts, closing] if closing else parts)
 
 
 def type_in_short(type_: Type) -> str:

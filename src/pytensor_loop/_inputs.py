@@ -61,9 +61,7 @@ class State:
         """Return this leaf with the dtype and static shape of a row that the step settled on."""
         initial = self.initial.astype(dtype) if dtype != self.initial.type.dtype else self.initial
         full = shape if self.offsets is None else (self.depth, *shape)
-        if initial.type.shape != full:
-            initial = pt.specify_shape(initial, full)
-        return dataclasses.replace(self, initial=initial)
+        return dataclasses.replace(self, initial=pt.specify_shape(initial, full))
 
 
 @dataclasses.dataclass(frozen=True)

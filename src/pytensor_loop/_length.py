@@ -75,8 +75,8 @@ def settle_length(series: Sequence[Series], n_steps: Any) -> Length:
         labels=tuple(map(_with_reason, claims)), opening=_OPENING, closing=_CLOSING
     )
     lengths = tuple(claim.length for claim in claims)
-    known = next((claim.length for claim in claims if claim.static is not None), lengths[0])
-    return Length(check(known, *lengths), static, check, lengths)
+    handed_on = next((claim.length for claim in claims if claim.static is not None), lengths[0])
+    return Length(check(handed_on, *lengths), static, check, lengths)
 
 
 def _claim_of(leaf: Series) -> _Claim:

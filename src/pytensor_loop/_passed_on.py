@@ -14,22 +14,22 @@ from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.scan.op import Scan
 
+from pytensor_loop._modes import compiles_with
+
 
 @node_rewriter([Scan])
 def copy_what_is_passed_on(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """Copy what a step of a gradient returns of what it was given."""
-    mode = getattr(fgraph, "_compile_mode", None)
-    if mode is not None and isinstance(mode.linker, JAXLinker | NumbaLinker):
-        return None
     op = node.op
-    inner = op.fgraph.unfreeze()
-    inputs, outputs = list(inner.inputs), list(inner.outputs)
-    overwritten = op.inner_mitmot(inputs)
-    if not any(output in overwritten for output in outputs):
+    overwritten = op.inner_mitmot(op.fgraph.inputs)
+    passed_on = [output in overwritten for output in op.fgraph.outputs]
+    if not any(passed_on) or compiles_with(fgraph, JAXLinker, NumbaLinker):
         return None
+    inner = op.fgraph.unfreeze()
+    outputs = zip(inner.outputs, passed_on, strict=True)
     new = Scan(
-        inputs,
-        [deep_copy_op(output) if output in overwritten else output for output in outputs],
+        list(inner.inputs),
+        [deep_copy_op(output) if copied else output for output, copied in outputs],
         op.info,
         mode=op.mode,
         truncate_gradient=op.truncate_gradient,

@@ -21,6 +21,8 @@ from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import DenseTensorType
 
+from pytensor_loop._modes import compiles_with
+
 
 @graph_rewriter
 def remove_loops_of_no_steps(fgraph: FunctionGraph) -> None:
@@ -59,8 +61,7 @@ def shape_rows_of_no_steps(fgraph: FunctionGraph) -> None:
 
     It has to be late: the rewrites that look for the outputs of loops would not see through it.
     """
-    mode = getattr(fgraph, "_compile_mode", None)
-    if mode is not None and isinstance(mode.linker, JAXLinker):
+    if compiles_with(fgraph, JAXLinker):
         return  # JAX knows the shape of a step without running it
     for node in _loops(fgraph, static_steps=None):
         for rows, row in _stacked_rows(fgraph, node):
