@@ -1,52 +1,101 @@
-"""The implementations of a problem, each as a function of no arguments that is ready to run."""
+"""How each implementation builds a program, compiles it, and takes its arguments.
+
+``build`` is all that comes before compiling. ``compile`` returns a function, which may go on
+compiling when it is first called. ``warm_up`` compiles something trivial, so that the start of a
+compiler is not charged to a loop. ``convert`` brings an argument into the form that costs nothing
+to pass.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
+from idioms import our_loop, pytensor_loop
 
 from pytensor_loop.backends.numba import use_lowering
 
 
-def compile_pytensor(problem, variant, enabled):
-    """Return a compiled function of no arguments, with our lowering or PyTensor's."""
-    inputs, outputs = problem.graph()
-    with use_lowering(enabled):
-        function = pytensor.function(inputs, outputs[variant], mode="NUMBA", trust_input=True)
-        function(*problem.values)
-    return lambda: function(*problem.values)
+@dataclass(frozen=True)
+class OnPyTensor:
+    """A loop that PyTensor compiles to Numba, with this package's lowering or its own."""
+
+    label: str
+    loop: Callable
+    lowering: bool
+
+    def variants(self, problem):
+        return problem.variants
+
+    def build(self, problem, variant, _values):
+        return problem.graph(partial(self.loop, traced=variant == "trace"), variant)
+
+    def compile(self, graph):
+        with use_lowering(self.lowering):
+            return pytensor.function(*graph, mode="NUMBA", trust_input=True)
+
+    def warm_up(self):
+        x = pt.vector("x")
+        self.compile(([x], [x + 1]))(np.ones(3))
+
+    def convert(self, value):
+        return value
 
 
-def compile_jax(problem, variant):
-    """Return a function of no arguments that waits for its result."""
-    values = [jnp.asarray(v) for v in problem.values]
-    function = problem.by_jax[variant]
-    return lambda: jax.block_until_ready(function(*values))
+class OnJax:
+    """A loop of ``jax.lax.scan``; its functions wait for their results."""
+
+    label = "jax.lax.scan"
+
+    def variants(self, problem):
+        return problem.by_jax
+
+    def build(self, problem, variant, values):
+        # A new function each time: JAX remembers what it traced.
+        function = jax.jit(lambda *values: problem.by_jax[variant](*values))  # noqa: PLW0108
+        return function, function.lower(*values)
+
+    def compile(self, program):
+        function, lowered = program
+        lowered.compile()
+        return lambda *values: jax.block_until_ready(function(*values))
+
+    def warm_up(self):
+        jax.jit(lambda x: x + 1)(jnp.ones(3))
+
+    def convert(self, value):
+        return jnp.asarray(value)
 
 
-def compile_hand(problem, variant):
-    """Return the loop that was written by hand as a function of no arguments."""
-    function = problem.by_hand[variant]
-    return lambda: function(*problem.values)
+class ByHand:
+    """A loop written for Numba; there is nothing to build."""
 
+    label = "hand-written Numba"
 
-def flat(results):
-    """Return results of any implementation as a list of arrays."""
-    results = results if isinstance(results, list | tuple) else [results]
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+    def variants(self, problem):
+        return problem.by_hand
+
+    def build(self, problem, variant, _values):
+        return problem.by_hand[variant]
+
+    def compile(self, function):
+        return function
+
+    def warm_up(self):
+        numba.njit(lambda x: x + 1)(np.ones(3))
+
+    def convert(self, value):
+        return value
 
 
 IMPLEMENTATIONS = {
-    "ours": lambda problem, variant: compile_pytensor(problem, variant, enabled=True),
-    "pytensor": lambda problem, variant: compile_pytensor(problem, variant, enabled=False),
-    "jax": compile_jax,
-    "hand": compile_hand,
+    "ours": OnPyTensor("ours", our_loop, lowering=True),
+    "hand": ByHand(),
+    "jax": OnJax(),
+    "pytensor": OnPyTensor("PyTensor's Numba", pytensor_loop, lowering=False),
 }
-
-
-def available(problem, variant, implementation):
-    """Return whether an implementation has a variant of a problem."""
-    table = {"jax": problem.by_jax, "hand": problem.by_hand}
-    if implementation in table:
-        return variant in table[implementation]
-    return variant in problem.graph()[1]

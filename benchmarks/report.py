@@ -1,0 +1,66 @@
+"""Print the tables of the last measurements; with ``--write``, put them and the plot in README.md.
+
+``python benchmarks/report.py [--write]``
+"""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from plot import draw_growth
+from tables import TABLES
+
+
+HERE = Path(__file__).parent
+VERSIONS = {"pytensor": "PyTensor", "numba": "Numba", "jax": "JAX"}
+
+
+def read_results(report):
+    """Return ``results[group][loop, n_steps][implementation]``, the best of all rounds."""
+    results = {}
+    for benchmark in report["benchmarks"]:
+        info = benchmark["extra_info"]
+        case = f"{info['problem']} {info['variant']}", info.get("n_steps")
+        found = results.setdefault(benchmark["group"], {}).setdefault(case, {})
+        found[info["implementation"]] = {"seconds": benchmark["stats"]["min"], **info}
+    return results
+
+
+def machine(report):
+    """Return where and when the measurements were taken."""
+    info = report["machine_info"]
+    parts = [
+        f"{datetime.fromisoformat(report['datetime']):%B %Y}",
+        f"{info['cpu']['count']} cores of {info['cpu']['brand_raw']}",
+        f"load {info['load']:.1f} before the start",
+        f"Python {info['python_version']}",
+        *(f"{label} {info['versions'][name]}" for name, label in VERSIONS.items()),
+    ]
+    return f"Measured: {', '.join(parts)}."
+
+
+def write(page, name, text):
+    """Return a page with another text between the comments that mark a block."""
+    start, end = f"<!-- {name}: written by report.py -->\n", "<!-- end -->"
+    before, after = page.split(start)
+    return f"{before}{start}{text}\n{end}" + after.split(end, 1)[1]
+
+
+def main(arguments):
+    """Report."""
+    report = json.loads((HERE / "results.json").read_text())
+    results = read_results(report)
+    tables = {name: table(results) for name, table in TABLES.items() if name in results}
+    blocks = {"machine": machine(report), **tables}
+    print(*blocks.values(), sep="\n\n")
+    if "--write" in arguments:
+        page = (HERE / "README.md").read_text()
+        for name, text in blocks.items():
+            page = write(page, name, text)
+        (HERE / "README.md").write_text(page)
+        draw_growth(results["growth"], HERE / "growth.png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
