@@ -132,6 +132,69 @@ def test_peak_memory_of_final_alone(native_mode: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
+def loops_back(cost: Any, wrt: list[Any], mode: str) -> tuple[Any, list[int]]:
+    """The compiled gradient, and how many arrays of rows each of its loops writes backwards."""
+    f = pytensor.function(wrt, grad(cost, wrt), mode=mode, on_unused_input="ignore")
+    loops = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan)]
+    return f, [node.op.info.n_mit_mot for node in loops]
+
+
+def test_the_gradient_of_the_last_state_keeps_no_rows(mode: str) -> None:
+    """It is handed from step to step, and is what the whole trace gives, also with no steps."""
+    x, v, a = pt.dmatrix("x"), pt.dvector("v"), pt.dscalar("a")
+    final, ys = scan(
+        lambda c, x: ({"v": pt.tanh(c["v"] * a + x), "s": c["s"] + c["v"].sum()}, c["v"]),
+        {"v": v, "s": a},
+        x,
+    )
+    cost = (final["v"] ** 2).sum() + final["s"]
+    f, back = loops_back(cost, [x, v, a], mode)
+    assert back == ([0, 2] if mode == "FAST_COMPILE" else [0, 0])
+
+    plain = pytensor.function([x, v, a], grad(cost + 0 * ys.sum(), [x, v, a]), mode="FAST_COMPILE")
+    for n in (0, 1, 5):
+        values = np.linspace(-1, 1, 3 * n).reshape(n, 3), np.array([0.5, -0.2, 0.1]), np.array(0.8)
+        for got, expected in zip(f(*values), plain(*values), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda final, ys: (ys**2).sum(),
+        lambda final, ys: final + ys[0],
+        lambda final, ys: ys[-2],
+        lambda final, ys: final * ys.sum(),
+    ],
+)
+def test_a_gradient_that_other_states_bring_in_keeps_its_rows(cost: Any) -> None:
+    x, s = pt.dvector("x"), pt.dscalar("s")
+    final, ys = scan(lambda c, x: (c * x + c**2,) * 2, s, x)
+    f, back = loops_back(cost(final, ys), [x, s], "CVM")
+    assert back == [0, 1]
+
+    values = np.array([0.3, 0.9, 0.4, 0.2]), np.array(0.5)
+    plain = pytensor.function([x, s], grad(cost(final, ys), [x, s]), mode="FAST_COMPILE")
+    for got, expected in zip(f(*values), plain(*values), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+def test_a_truncated_gradient_keeps_its_rows() -> None:
+    """The first state is out of its reach."""
+    x, s = pt.dvector("x"), pt.dscalar("s")
+    h = pytensor.scan(
+        lambda x, h: h * x,
+        sequences=[x],
+        outputs_info=[s],
+        truncate_gradient=2,
+        return_updates=False,
+    )
+    f, _ = loops_back(h[-1], [x, s], "CVM")
+    dx, ds = f(np.array([2.0, 3.0, 5.0]), np.array(1.0))
+    np.testing.assert_array_equal(dx, [0, 10, 6])
+    assert ds == 0
+
+
 def test_variables_and_functions_can_be_pickled(native_mode: str) -> None:
     """With a check of lengths, a generator, taps and a stop."""
     x, n = pt.dvector("x"), pt.iscalar("n")

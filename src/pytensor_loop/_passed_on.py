@@ -13,8 +13,10 @@ from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.scan.op import Scan
+from pytensor.scan.utils import ScanArgs
 
 from pytensor_loop._modes import compiles_with
+from pytensor_loop._remade import remade
 
 
 @node_rewriter([Scan])
@@ -25,19 +27,10 @@ def copy_what_is_passed_on(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     passed_on = [output in overwritten for output in op.fgraph.outputs]
     if not any(passed_on) or compiles_with(fgraph, JAXLinker, NumbaLinker):
         return None
-    inner = op.fgraph.unfreeze()
-    outputs = zip(inner.outputs, passed_on, strict=True)
-    new = Scan(
-        list(inner.inputs),
-        [deep_copy_op(output) if copied else output for output, copied in outputs],
-        op.info,
-        mode=op.mode,
-        truncate_gradient=op.truncate_gradient,
-        name=op.name,
-        profile=op.profile,
-        allow_gc=op.allow_gc,
-    )
-    return new.make_node(*node.inputs).outputs
+    parts = ScanArgs.from_node(node, clone=True)
+    overwritten = op.inner_mitmot(parts.inner_inputs)
+    updates = [deep_copy_op(v) if v in overwritten else v for v in parts.inner_outputs]
+    return remade(op, parts, updates)
 
 
 optdb.register(

@@ -1,5 +1,6 @@
 """Our lowering of Scan computes what PyTensor's own computes."""
 
+import re
 import subprocess
 import sys
 
@@ -241,6 +242,26 @@ def test_functions_of_numbers_and_of_vectors(name):
         check_same([x, m], [numbers, vectors], (values, values.reshape(4, 5)), rtol=2e-15)
 
 
+def test_cheap_sequences_are_computed_in_the_step():
+    """No trace is kept of what a few instructions make of a sequence."""
+    x, y, w = pt.matrix("x"), pt.matrix("y"), pt.vector("w")
+    h = scan(
+        lambda a, b, h: pt.tanh(h * a) + b,
+        sequences=[(x - y) * w, pt.exp(x)],
+        outputs_info=[w],
+    )
+    values = rng().normal(size=(5, 3)), rng(1).normal(size=(5, 3)), rng(2).normal(size=3)
+    check_same([x, y, w], [h, *pt.grad(h[-1].sum(), [x, y, w])], values)
+
+    with use_lowering(True):
+        f = pytensor.function([x, y, w], h, mode="NUMBA")
+    [loop] = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, Scan)]
+    arithmetic, exponential = {x, y}, 1
+    sequences = loop.op.outer_seqs(loop.inputs)
+    assert len(sequences) == len(arithmetic) + exponential
+    assert sum(v.owner is None for v in sequences) == len(arithmetic)
+
+
 # Vectors and matrices
 
 
@@ -317,6 +338,136 @@ def test_lengths_that_do_not_broadcast():
     f = pytensor.function([x, y], h, mode="NUMBA")
     with pytest.raises(ValueError, match="Incompatible vectorized shapes"):
         f(np.ones((3, 4)), np.ones(3))
+
+
+# Arrays of a few elements, whose shapes are known
+
+
+def small_values():
+    return rng().normal(size=(4, 3, 2)), rng(1).normal(size=(3, 2))
+
+
+@pytest.fixture
+def small():
+    return [pt.tensor("x", shape=(None, 3, 2)), pt.matrix("h0", shape=(3, 2))]
+
+
+VIEWS = {
+    "row": lambda x: x[1],
+    "last row": lambda x: x[-1],
+    "number": lambda x: x[2, -1],
+    "column": lambda x: x[:, 0],
+    "slice": lambda x: x[1:, :1],
+    "reversed": lambda x: x[::-1],
+    "every other one from behind": lambda x: x[::-2, ::-1],
+    "nothing": lambda x: x[3:],
+    "view of a view": lambda x: x[::-1][:2, None][1:, 0, ::-1],
+    "transposed": lambda x: x.T[1, ::-1],
+    "slice of a transposed view": lambda x: x[1:].T,
+    "axes of one": lambda x: x[:, :1].T[None],
+    "known only when it runs": lambda x: x[: pt.switch(x[0, 0] > 0, 1, 2)],
+}
+
+
+def test_views(small):
+    """Elements are read through a view, and an Op that is called gets it as an array."""
+
+    def step(x, h):
+        shown = [view(h * x) for view in VIEWS.values()]
+        sums = [pt.cumsum(v).sum() + (v * 2).sum() for v in shown]
+        return pt.tanh(h + x + sum(sums)), *shown[:-1], *sums
+
+    outputs = scan(
+        step, sequences=[small[0]], outputs_info=[small[1], *[None] * (2 * len(VIEWS) - 1)]
+    )
+    check_same(small, outputs, small_values())
+    cost = sum(o.sum() for o in outputs[: len(VIEWS)])
+    check_same(small, pt.grad(cost, small), small_values(), rtol=1e-8)
+
+
+UPDATES = {
+    "row": lambda x, y: x[1].inc(y[0]),
+    "number": lambda x, y: x[2, 0].set(y[0, 0]),
+    "column": lambda x, y: x[:, -1].inc(y[:, 0]),
+    "block": lambda x, y: x[1:, ::-1].set(y[:2]),
+    "a number for many": lambda x, y: x[::2].inc(y[0, 1]),
+    "one row for many": lambda x, y: x[:2].inc(y[0]),
+    "some rows": lambda x, y: x[[2, 0]].inc(y[:2]),
+    "one row for some": lambda x, y: x[[-1, 1]].set(y[:1]),
+    "some columns": lambda x, y: x[:, [1]].inc(y[:, :1]),
+    "one row twice": lambda x, y: x[[1, 1]].inc(y[:2]),
+    "rows of a transposed view": lambda x, y: x.T[0].inc(y[:, 0]),
+    "itself": lambda x, y: x[:2].inc(x[1:]),
+    "known only when it runs": lambda x, y: x[pt.switch(y[0, 0] > 0, 1, 2)].inc(y[0]),
+}
+
+
+def test_updates(small):
+    def step(x, h):
+        changed = [
+            update(h, x).sum(axis=0) * pt.arange(1.0, 3) for update in list(UPDATES.values())[:10]
+        ]
+        once = [UPDATES[name](pt.exp(x), h) for name in UPDATES]
+        return pt.tanh(h * 0.5 + sum(changed)), sum(u.sum() for u in once), once[0]
+
+    outputs = scan(step, sequences=[small[0]], outputs_info=[small[1], None, None])
+    check_same(small, outputs, small_values())
+    check_same(small, pt.grad(outputs[1].sum(), small), small_values(), rtol=1e-8)
+
+
+def test_a_step_on_small_arrays_calls_and_allocates_nothing(small, lowered):
+    def step(x, h):
+        gain = h @ h[0] / (1 + h[1, 1] ** 2)
+        return pt.tanh(x + pt.outer(gain, x[:, 1] @ h)) + h[::-1, :1], None
+
+    h, _ = (
+        pytensor.scan(lambda x, h: step(x, h)[0], sequences=[small[0]], outputs_info=[small[1]]),
+        None,
+    )
+    pytensor.function(small, h[0], mode="NUMBA")
+    assert not re.search(r"np\.empty|\bf\d+\(", lowered[0])
+    assert "stack_array" in lowered[0]
+
+
+def test_a_product_that_is_one_number(small):
+    def step(x, h):
+        square = x[:1] @ h[:1].T
+        return h + square, pt.cumsum(square), square
+
+    outputs = scan(step, sequences=[small[0]], outputs_info=[small[1], None, None])
+    check_same(small, outputs, small_values())
+
+
+@pytest.mark.parametrize(("place", "wrong"), [(0, (4, 3, 3)), (1, (4, 2))])
+def test_arrays_that_are_not_of_their_type(small, place, wrong):
+    h = scan(lambda x, h: x + h, sequences=[small[0]], outputs_info=[small[1]])
+    f = pytensor.function(small, h[-1], mode="NUMBA", trust_input=True)
+    values = [*small_values()]
+    values[place] = np.ones(wrong)
+    with pytest.raises(
+        ValueError, match=r"^Scan: the shape of an array is not the static shape of its type$"
+    ):
+        f(*values)
+
+
+# States that are handed on
+
+
+def test_a_condition_that_the_carry_brings():
+    """It stops the loop where the step reads it, not where it is written."""
+    x = pt.vector("x")
+
+    def step(x, total, stop):
+        return (total + x, x > 1), until(stop)
+
+    total, stop = scan(
+        step,
+        sequences=[x],
+        outputs_info=[pt.constant(0.0, dtype="float64"), pt.constant(False)],
+    )
+    values = np.array([0.5, 2.0, 0.25, 4.0])
+    check_same([x], [total, stop], (values,))
+    check_same([x], [total[-1], stop[-1]], (values,))
 
 
 def test_swapped_states_do_not_overwrite_each_other():

@@ -11,9 +11,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scan.op import Scan
 
-from pytensor_loop import _first_rows, _passed_on, _zero_steps  # noqa: F401 - rewrites
+from pytensor_loop import _first_rows, _last_row, _passed_on, _zero_steps  # noqa: F401 - rewrites
 from pytensor_loop._agree import AgreeingLengths
-from pytensor_loop.backends import _jax_until  # noqa: F401 - a rewrite that needs no JAX
+from pytensor_loop.backends import _jax_until, _numba_sequences  # noqa: F401 - rewrites too
 
 
 class _ImportBackend(GraphRewriter):

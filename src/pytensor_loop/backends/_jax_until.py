@@ -31,6 +31,8 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
+from pytensor_loop.backends._jax_masked import masked_gradient, masked_loop
+
 
 class _OtherUse(Exception):  # noqa: N818 - caught here: the graph is left as it is
     """The rows of a loop, or their number, are used in a way that this rewrite does not know."""
@@ -214,7 +216,7 @@ def _is_zero(variable: Variable) -> bool:
 
 
 def _run_all_steps(fgraph: FunctionGraph, loop: Apply, uses: _Uses) -> None:
-    masked, running = _masked_loop(loop)
+    masked, running = masked_loop(loop)
     _replace(fgraph, loop.outputs, masked)
     # Their inputs are by now the rows of the masked loop: the graph is changed in place.
     n_run = running.sum(dtype="int64")
@@ -222,87 +224,12 @@ def _run_all_steps(fgraph: FunctionGraph, loop: Apply, uses: _Uses) -> None:
     for node in sorted(uses.from_the_end, key=order.__getitem__):
         _replace(fgraph, node.outputs, [_from_the_end(node, n_run + uses.from_the_end[node])])
     for node in dict.fromkeys(uses.gradients):
-        _replace(fgraph, node.outputs, _masked_gradient(node, running))
+        _replace(fgraph, node.outputs, masked_gradient(node, running))
 
 
 def _replace(fgraph: FunctionGraph, olds: list[Variable], news: list[Variable]) -> None:
     pairs = [(old, new) for old, new in zip(olds, news, strict=True) if old in fgraph.variables]
     fgraph.replace_all(pairs, reason="run_all_steps_for_gradients", import_missing=True)
-
-
-def _masked_loop(loop: Apply) -> tuple[list[Variable], TensorVariable]:
-    """Return the outputs of a loop that stops changing when `loop` stops, and which steps ran."""
-    op, info = loop.op, loop.op.info
-    step = op.fgraph.unfreeze()
-    inputs, outputs = list(step.inputs), list(step.outputs)
-    running = pt.scalar("running", dtype="bool")
-
-    def kept(olds: Any, news: Any) -> list[Variable]:
-        return [pt.switch(running, new, old) for old, new in zip(olds, news, strict=True)]
-
-    past = [taps[-1] for taps in op.inner_mitsot_grouped(inputs)]
-    single = [*op.inner_sitsot(inputs), running]
-    still_running = running & ~pt.cast(outputs[-1], "bool")
-    new_inputs = [
-        *op.inner_seqs(inputs),
-        *op.inner_mitsot(inputs),
-        *single,
-        *op.inner_untraced_sit_sot(inputs),
-        *op.inner_non_seqs(inputs),
-    ]
-    new_outputs = [
-        *kept(past, op.inner_mitsot_outs(outputs)),
-        *kept(single, [*op.inner_sitsot_outs(outputs), still_running]),
-        *op.inner_nitsot_outs(outputs),
-        *kept(op.inner_untraced_sit_sot(inputs), op.inner_untraced_sit_sot_outs(outputs)),
-    ]
-    new_info = dataclasses.replace(
-        info, sit_sot_in_slices=(*info.sit_sot_in_slices, (-1,)), as_while=False
-    )
-    n_steps = pt.as_tensor(loop.inputs[0])
-    at_first = pt.set_subtensor(pt.empty((1 + n_steps,), dtype="bool")[:1], np.ones(1, bool))
-    outer = [
-        n_steps,
-        *op.outer_seqs(loop.inputs),
-        *op.outer_mitsot(loop.inputs),
-        *op.outer_sitsot(loop.inputs),
-        at_first,
-        *op.outer_untraced_sit_sot(loop.inputs),
-        *op.outer_nitsot(loop.inputs),
-        *op.outer_non_seqs(loop.inputs),
-    ]
-    masked = list(Scan(new_inputs, new_outputs, new_info, name=op.name).make_node(*outer).outputs)
-    ran = masked.pop(info.n_mit_sot + info.n_sit_sot)
-    return masked, ran[:-1]
-
-
-def _masked_gradient(gradient: Apply, running: TensorVariable) -> list[Variable]:
-    """Return the outputs of a loop that goes back over all steps, and skips those never run."""
-    op, info = gradient.op, gradient.op.info
-    step = op.fgraph.unfreeze()
-    inputs, outputs = list(step.inputs), list(step.outputs)
-    was_run = pt.scalar("was_run", dtype="bool")
-    overwritten = [
-        old[taps.index(tap)]
-        for old, taps, written in zip(
-            op.inner_mitmot_grouped(inputs),
-            info.mit_mot_in_slices,
-            info.mit_mot_out_slices,
-            strict=True,
-        )
-        for tap in written
-    ]
-    nothing = [pt.zeros_like(row) for row in op.inner_nitsot_outs(outputs)]
-    olds = [*overwritten, *op.inner_sitsot(inputs), *nothing]
-    n_seqs = info.n_seqs
-    masked = Scan(
-        [*inputs[:n_seqs], was_run, *inputs[n_seqs:]],
-        [pt.switch(was_run, new, old) for new, old in zip(outputs, olds, strict=True)],
-        dataclasses.replace(info, n_seqs=n_seqs + 1),
-        name=op.name,
-    )
-    before, after = gradient.inputs[: 1 + n_seqs], gradient.inputs[1 + n_seqs :]
-    return masked.make_node(*before, running[::-1], *after).outputs
 
 
 def _from_the_end(node: Apply, n_rows: TensorVariable) -> Variable:

@@ -9,6 +9,8 @@ of the loop.
 # The functions of this module are typed by Numba, argument by argument.
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-overload"
 
+from math import prod
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -52,32 +54,55 @@ def _row_pointer(builder, array, index):
 
 _TOO_SHORT = "Scan: a sequence or an initial state has fewer rows than the loop reads"
 
+_NOT_ITS_TYPE = "Scan: the shape of an array is not the static shape of its type"
+
 
 @intrinsic
-def borrow_row(typingctx, array, index):
-    """Borrow ``array[index]``, whose elements must be contiguous, as a C-contiguous array."""
+def borrow_row(typingctx, array, index, shape):
+    """Borrow ``array[index]``, whose elements must be contiguous, as a C-contiguous array.
+
+    The lengths are an argument so that LLVM sees those that are numbers.
+    """
     row_type = array.copy(ndim=array.ndim - 1, layout="C")
 
     def codegen(context, builder, signature, args):
         source = make_array(array)(context, builder, args[0])
-        shape = cgutils.unpack_tuple(builder, source.shape)[1:]
         data = _row_pointer(builder, source, args[1])
-        return _borrow(context, builder, row_type, data, shape)
+        return _borrow(context, builder, row_type, data, cgutils.unpack_tuple(builder, args[2]))
 
-    return row_type(array, types.intp), codegen
+    return row_type(array, types.intp, shape), codegen
 
 
 @intrinsic
-def borrow(typingctx, array):
+def borrow(typingctx, array, shape):
     """Borrow a contiguous array whole; one of unknown layout must be C-contiguous."""
     row_type = array.copy(layout="F" if array.layout == "F" else "C")
 
     def codegen(context, builder, signature, args):
         source = make_array(array)(context, builder, args[0])
-        shape = cgutils.unpack_tuple(builder, source.shape)
-        return _borrow(context, builder, row_type, source.data, shape)
+        return _borrow(
+            context, builder, row_type, source.data, cgutils.unpack_tuple(builder, args[1])
+        )
 
-    return row_type(array), codegen
+    return row_type(array, shape), codegen
+
+
+@intrinsic(prefer_literal=True)
+def stack_array(typingctx, shape, dtype):
+    """Return an array of a few elements on the stack.
+
+    LLVM keeps it in registers if all its subscripts are numbers once the loops are unrolled.
+    """
+    lengths = [length.literal_value for length in shape.types]
+    array = types.Array(dtype.dtype, len(lengths), "C")
+
+    def codegen(context, builder, signature, args):
+        element = context.get_data_type(array.dtype)
+        memory = cgutils.alloca_once(builder, ir.ArrayType(element, prod(lengths)))
+        shape = [context.get_constant(types.intp, length) for length in lengths]
+        return _borrow(context, builder, array, memory, shape)
+
+    return array(shape, dtype), codegen
 
 
 @intrinsic
@@ -149,6 +174,13 @@ def check_rows(rows, least, n_steps):
     """Raise unless a buffer or a sequence has the rows that the steps will touch."""
     if n_steps > 0 and rows < least:
         raise ValueError(_TOO_SHORT)
+
+
+@njit(no_cpython_wrapper=True)
+def check_length(length, expected):
+    """Raise unless an array has the length that its type says: nothing below looks again."""
+    if length != expected:
+        raise ValueError(_NOT_ITS_TYPE)
 
 
 @njit(no_cpython_wrapper=True)

@@ -41,6 +41,7 @@ _FLOAT_FUNCTIONS = {
     ps.Tanh: "tanh",
     psm.Sigmoid: "sigmoid",
 }
+_ARITHMETIC = {ps.Cast, ps.Switch, *_EXPRESSIONS, *_BOOL_EXPRESSIONS, *_FLOAT_EXPRESSIONS, *_N_ARY}
 _SAME_IN_NUMBA = {"float64", "int64"}
 
 
@@ -60,6 +61,13 @@ def literal(value):
 def cast(expression, dtype):
     """Return the expression converted to a dtype."""
     return f"np.{'bool_' if dtype == 'bool' else dtype}({expression})"
+
+
+def is_arithmetic(op):
+    """Return whether a scalar Op is written as an expression of a few instructions."""
+    if isinstance(op, ps.Composite):
+        return all(is_arithmetic(node.op) for node in op.fgraph.apply_nodes)
+    return type(op) in _ARITHMETIC
 
 
 class ScalarCode:

@@ -70,6 +70,11 @@ def use_lowering(enabled: bool) -> Iterator[None]:
         _enabled = before
 
 
+def is_enabled() -> bool:
+    """Return whether this package lowers the loops that are compiled now."""
+    return _enabled and _is_compiling()
+
+
 def _is_compiling() -> bool:
     """Return whether Numba compiles at all: the generated code reads memory as Python cannot."""
     return numba_basic.numba_njit(_is_compiling) is not _is_compiling
@@ -114,5 +119,5 @@ def lower_scan(op: Scan, node: Apply, **kwargs: Any) -> tuple[Any, str | None]:
 
 @register_funcify_and_cache_key(Scan)
 def _funcify_scan(op: Scan, node: Apply | None = None, **kwargs: Any) -> Any:
-    lowering = lower_scan if _enabled and _is_compiling() else _pytensor_lowering
+    lowering = lower_scan if is_enabled() else _pytensor_lowering
     return lowering(op, node=node, **kwargs)

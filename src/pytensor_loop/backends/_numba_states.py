@@ -1,0 +1,144 @@
+"""The values that one step hands to the next without a trace."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytensor.compile.aliasing import alias_root
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.scan.op import Scan
+from pytensor.tensor.type import DenseTensorType
+
+from pytensor_loop.backends._numba_scalar import cast
+from pytensor_loop.backends._numba_step import StepCode, borrowed
+from pytensor_loop.backends._numba_values import Lines, Target, Value, lengths_of
+
+
+@dataclass(frozen=True)
+class State:
+    """One value that a step hands to the next without a trace.
+
+    Parameters
+    ----------
+    name
+        Name of the value.
+    argument
+        Name of the outer input.
+    inner_input, inner_output
+        What a step reads, and what it hands on.
+    copied
+        Whether the step overwrites it, and it belongs to somebody else.
+    """
+
+    name: str
+    argument: str
+    inner_input: Variable
+    inner_output: Variable
+    copied: bool
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a dense tensor."""
+        return isinstance(self.inner_input.type, DenseTensorType)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it lives in a register."""
+        return bool(self.is_tensor and self.inner_input.type.ndim == 0)
+
+    @property
+    def is_borrowed(self) -> bool:
+        """Whether the step sees a borrowed view: not if its update may be a view of it."""
+        return self.is_tensor and alias_root(self.inner_output) is not self.inner_input
+
+    @property
+    def result(self) -> str:
+        """The expression of what the loop returns."""
+        return f"box({self.name}, {self.argument})" if self.is_scalar else self.name
+
+    @property
+    def target(self) -> Target:
+        """Its memory as the place of its own update."""
+        shape = self.inner_input.type.shape
+        return Target(
+            row=borrowed(self.name, self.inner_input),
+            allowed="False",
+            shape=tuple(lengths_of(shape, self.name)),
+            overwritten=(self.inner_input,),
+            single="True",
+        )
+
+
+def find_states(
+    op: Scan, node: Apply, arguments: Sequence[str], destroyed: set[Variable]
+) -> list[State]:
+    """Return the untraced states of a loop in the order of its outputs.
+
+    Parameters
+    ----------
+    op, node
+        The Scan and its application.
+    arguments
+        Names of the outer inputs.
+    destroyed
+        The inner inputs that the step overwrites.
+    """
+    groups = zip(
+        op.outer_untraced_sit_sot(arguments),
+        op.inner_untraced_sit_sot(op.inner_inputs),
+        op.inner_untraced_sit_sot_outs(op.inner_outputs),
+        strict=True,
+    )
+    first = len(node.outputs) - op.info.n_untraced_sit_sot
+    return [
+        State(f"u{i}", argument, old, new, old in destroyed and first + i not in op.destroy_map)
+        for i, (argument, old, new) in enumerate(groups)
+    ]
+
+
+def bind_state(state: State, step: StepCode, lines: Lines) -> None:
+    """Start a state, and give it to the step."""
+    value = state.argument
+    if state.is_scalar:
+        step.values[state.inner_input] = Value(state.name, scalar=True)
+        value = f"{value}[()]"
+    else:
+        step.values[state.inner_input] = Value(state.name)
+        if state.is_borrowed:
+            lines.read.append(f"{state.name}_x = {borrowed(state.name, state.inner_input)}")
+            step.values[state.inner_input] = Value(f"{state.name}_x")
+        if state.is_tensor:
+            lines.check_shape(value, state.inner_input.type.shape)
+            value = f"np.copy({value})"
+            step.targets.setdefault(state.inner_output, state.target)
+        elif state.copied:
+            value = f"numba_deepcopy({value})"
+    lines.start.append(f"{state.name} = {value}")
+
+
+def write_states(states: Sequence[State], step: StepCode, lines: Lines) -> None:
+    """Hand the states on that are no numbers."""
+    updates = [(s.name, _update(s, step)) for s in states if not s.is_scalar]
+    lines.advance += [f"{name} = {value}" for name, value in updates if name != value]
+
+
+def _update(state: State, step: StepCode) -> str:
+    output = state.inner_output
+    new = step.array(output)
+    if state.is_tensor and step.is_scratch(output):
+        ours = step.targets.get(output) == state.target
+        flag = step.written.get(output) if ours else None
+        if flag == "True":
+            return state.name
+        replaced = f"replace_state({state.name}, {new})"
+        return replaced if flag is None else f"{state.name} if {flag} else {replaced}"
+    if state.is_tensor and isinstance(output, Constant):
+        return f"next_state({state.name}, np.copy({new}))"
+    return f"next_state({state.name}, {new})" if state.is_borrowed else new
+
+
+def numbers(states: Sequence[State], step: StepCode) -> Iterator[tuple[str, str]]:
+    """Yield the states that are numbers with what the next step finds in them."""
+    for state in states:
+        if state.is_scalar:
+            output = state.inner_output
+            yield state.name, cast(step.scalar(output), output.type.dtype)
