@@ -4,6 +4,8 @@ BIN := .venv/bin
 # Set by hand for fewer workers, or for some tests only: make test TESTS="tests/test_scan.py -x"
 WORKERS ?= auto
 TESTS ?=
+# For some measurements only: make bench ARGS="-k 'Kalman and run'"
+ARGS ?=
 
 .PHONY: demo test lint bench clean
 
@@ -18,8 +20,9 @@ lint: .venv/dev  ## Format, style and types.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/dev  ## Time loops beside PyTensor's own, JAX and hand-written Numba.
-	$(BIN)/python benchmarks/table.py
+bench: .venv/dev  ## Measure loops beside PyTensor's own, JAX and hand-written Numba.
+	$(BIN)/python -m pytest benchmarks --benchmark-quiet --benchmark-json=benchmarks/results.json $(ARGS)
+	$(BIN)/python benchmarks/report.py $(if $(ARGS),,--write)
 
 clean:
 	rm -rf .venv

@@ -34,14 +34,20 @@ class Remote:
 
 
 def _start(folder):
-    flags = os.environ.get("PYTENSOR_FLAGS")
-    ours = f"base_compiledir={folder}"
-    os.environ["PYTENSOR_FLAGS"] = f"{flags},{ours}" if flags else ours
+    """Set what NumPy, PyTensor and JAX read when they are imported.
+
+    One thread for all: a loop is sequential, and a BLAS of more threads waits for every one of them
+    in every step, a hundred times as long once another program needs one of the cores.
+    """
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    flags = [os.environ.get("PYTENSOR_FLAGS", ""), f"base_compiledir={folder}"]
+    os.environ["PYTENSOR_FLAGS"] = ",".join(filter(None, flags))
 
 
 @cache
 def _measured(case):
-    from measured import Measured  # PyTensor reads its flags when it is imported: after `_start`
+    from measured import Measured  # after `_start`
 
     return Measured(case)
 

@@ -40,25 +40,25 @@ def machine(report):
     return f"Measured: {', '.join(parts)}."
 
 
-def write(page, name, text):
-    """Return a page with another text between the comments that mark a block."""
-    start, end = f"<!-- {name}: written by report.py -->\n", "<!-- end -->"
-    before, after = page.split(start)
-    return f"{before}{start}{text}\n{end}" + after.split(end, 1)[1]
+def write(blocks):
+    """Put a text between the comments that mark each block of README.md."""
+    page = (HERE / "README.md").read_text()
+    for name, text in blocks.items():
+        start, end = f"<!-- {name}: written by report.py -->\n", "<!-- end -->"
+        before, after = page.split(start)
+        page = f"{before}{start}{text}\n{end}" + after.split(end, 1)[1]
+    (HERE / "README.md").write_text(page)
 
 
 def main(arguments):
-    """Report."""
+    """Report the last measurements."""
     report = json.loads((HERE / "results.json").read_text())
     results = read_results(report)
     tables = {name: table(results) for name, table in TABLES.items() if name in results}
-    blocks = {"machine": machine(report), **tables}
-    print(*blocks.values(), sep="\n\n")
+    print(machine(report), *tables.values(), sep="\n\n")
     if "--write" in arguments:
-        page = (HERE / "README.md").read_text()
-        for name, text in blocks.items():
-            page = write(page, name, text)
-        (HERE / "README.md").write_text(page)
+        absent = dict.fromkeys(TABLES, "Not measured on this machine.")
+        write({"machine": machine(report), **absent, **tables})
         draw_growth(results["growth"], HERE / "growth.png")
 
 

@@ -22,7 +22,7 @@ def references():
 def test_build(measure, remote):
     if remote.case.implementation == "hand":
         pytest.skip("a loop written by hand is not built")
-    measure(Measured.build, rounds=5)
+    measure(Measured.build, rounds=15)
 
 
 @every_case
