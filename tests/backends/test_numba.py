@@ -12,6 +12,7 @@ from numba import njit
 from pytensor.graph.traversal import ancestors
 from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import random_generator_type
 
 from pytensor_loop.backends import _numba_math as fast
@@ -244,22 +245,19 @@ def test_functions_of_numbers_and_of_vectors(name):
 
 def test_cheap_sequences_are_computed_in_the_step():
     """No trace is kept of what a few instructions make of a sequence."""
-    x, y, w = pt.matrix("x"), pt.matrix("y"), pt.vector("w")
+    x, y, z, w = pt.matrix("x"), pt.matrix("y"), pt.matrix("z"), pt.vector("w")
     h = scan(
-        lambda a, b, h: pt.tanh(h * a) + b,
-        sequences=[(x - y) * w, pt.exp(x)],
-        outputs_info=[w],
+        lambda a, b, h: pt.tanh(h * a) + b, sequences=[(x - y) * w, pt.exp(z)], outputs_info=[w]
     )
-    values = rng().normal(size=(5, 3)), rng(1).normal(size=(5, 3)), rng(2).normal(size=3)
-    check_same([x, y, w], [h, *pt.grad(h[-1].sum(), [x, y, w])], values)
+    inputs = [x, y, z, w]
+    values = *(rng(k).normal(size=(5, 3)) for k in range(3)), rng(3).normal(size=3)
+    check_same(inputs, [h, *pt.grad(h[-1].sum(), inputs)], values)
 
     with use_lowering(True):
-        f = pytensor.function([x, y, w], h, mode="NUMBA")
+        f = pytensor.function(inputs, h, mode="NUMBA")
     [loop] = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, Scan)]
-    arithmetic, exponential = {x, y}, 1
-    sequences = loop.op.outer_seqs(loop.inputs)
-    assert len(sequences) == len(arithmetic) + exponential
-    assert sum(v.owner is None for v in sequences) == len(arithmetic)
+    sequences = loop.op.outer_seqs(loop.inputs)  # x, y and exp(z)
+    assert sorted(isinstance(v.owner.op, Elemwise) for v in sequences) == [False, False, True]
 
 
 # Vectors and matrices
@@ -375,11 +373,10 @@ def test_views(small):
     def step(x, h):
         shown = [view(h * x) for view in VIEWS.values()]
         sums = [pt.cumsum(v).sum() + (v * 2).sum() for v in shown]
+        sums.append((h * x[1:2] + h[:, 1:]).sum())
         return pt.tanh(h + x + sum(sums)), *shown[:-1], *sums
 
-    outputs = scan(
-        step, sequences=[small[0]], outputs_info=[small[1], *[None] * (2 * len(VIEWS) - 1)]
-    )
+    outputs = scan(step, sequences=[small[0]], outputs_info=[small[1], *[None] * (2 * len(VIEWS))])
     check_same(small, outputs, small_values())
     cost = sum(o.sum() for o in outputs[: len(VIEWS)])
     check_same(small, pt.grad(cost, small), small_values(), rtol=1e-8)
@@ -418,13 +415,10 @@ def test_updates(small):
 def test_a_step_on_small_arrays_calls_and_allocates_nothing(small, lowered):
     def step(x, h):
         gain = h @ h[0] / (1 + h[1, 1] ** 2)
-        return pt.tanh(x + pt.outer(gain, x[:, 1] @ h)) + h[::-1, :1], None
+        return pt.tanh(x + pt.outer(gain, x[:, 1] @ h)) + h[::-1, :1]
 
-    h, _ = (
-        pytensor.scan(lambda x, h: step(x, h)[0], sequences=[small[0]], outputs_info=[small[1]]),
-        None,
-    )
-    pytensor.function(small, h[0], mode="NUMBA")
+    h = scan(step, sequences=[small[0]], outputs_info=[small[1]])
+    pytensor.function(small, h, mode="NUMBA")
     assert not re.search(r"np\.empty|\bf\d+\(", lowered[0])
     assert "stack_array" in lowered[0]
 
@@ -444,10 +438,10 @@ def test_arrays_that_are_not_of_their_type(small, place, wrong):
     f = pytensor.function(small, h[-1], mode="NUMBA", trust_input=True)
     values = [*small_values()]
     values[place] = np.ones(wrong)
-    with pytest.raises(
-        ValueError, match=r"^Scan: the shape of an array is not the static shape of its type$"
-    ):
+    with pytest.raises(ValueError, match="the static shape") as raised:
         f(*values)
+    [text, *_] = str(raised.value).splitlines()  # PyTensor adds a hint
+    assert text == "Scan: the shape of an array is not the static shape of its type"
 
 
 # States that are handed on
@@ -463,7 +457,7 @@ def test_a_condition_that_the_carry_brings():
     total, stop = scan(
         step,
         sequences=[x],
-        outputs_info=[pt.constant(0.0, dtype="float64"), pt.constant(False)],
+        outputs_info=[pt.constant(0.0, dtype="float64"), pt.constant(np.array(False))],
     )
     values = np.array([0.5, 2.0, 0.25, 4.0])
     check_same([x], [total, stop], (values,))

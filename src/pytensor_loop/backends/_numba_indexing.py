@@ -10,7 +10,7 @@ import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.rewriting.scalarize import ScalarizedJoin
+from pytensor.tensor.rewriting.scalarize import ScalarizedJoin, ScalarSubtensor
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     IncSubtensor,
@@ -49,8 +49,22 @@ def _index(order: list[Any], axis: int) -> int | None:
 @write_node.register(Subtensor)
 def write_subtensor(op: Subtensor, node: Apply, step: StepCode) -> None:
     """Write a view of some elements if it is known which, and if they are few."""
-    source, [output] = node.inputs[0], node.outputs
-    places = known_places(source, indices_from_subtensor(node.inputs[1:], op.idx_list))
+    _write_subtensor(op, node, step, node.inputs)
+
+
+@write_node.register(ScalarSubtensor)
+def write_scalar_subtensor(op: ScalarSubtensor, node: Apply, step: StepCode) -> None:
+    """Write the reading of one element, which PyTensor wants as a number."""
+    [inner] = [n for n in op.fgraph.apply_nodes if isinstance(n.op, Subtensor)]
+    outer = dict(zip(op.fgraph.inputs, node.inputs, strict=True))
+    _write_subtensor(inner.op, node, step, [outer.get(v, v) for v in inner.inputs])
+
+
+def _write_subtensor(
+    op: Subtensor, node: Apply, step: StepCode, inputs: Sequence[Variable]
+) -> None:
+    [source, *indices], [output] = inputs, node.outputs
+    places = known_places(source, indices_from_subtensor(indices, op.idx_list))
     if places is None or not step.is_small(output) or step.value(source).scalar:
         step.write_call(node)
     else:

@@ -258,10 +258,11 @@ class StepCode:
         value = self.value(variable)
         if value.scalar:
             return value.name
+        pairs = zip(indices, variable.type.shape, strict=True)
+        indices = ["0" if length == 1 else index for index, length in pairs]  # it broadcasts
         if value.source is not None:
             return self.element(value.source, [p.subscript(indices) for p in value.places])
-        pairs = zip(indices, variable.type.shape, strict=True)
-        return f"{self.contiguous(variable)}{subscript(['0' if n == 1 else i for i, n in pairs])}"
+        return f"{self.contiguous(variable)}{subscript(indices)}"
 
     def length(self, variable: Variable, axis: int) -> str:
         """Return the expression of one length of a variable."""
