@@ -22,7 +22,7 @@ def references():
 def test_build(measure, remote):
     if remote.case.implementation == "hand":
         pytest.skip("a loop written by hand is not built")
-    measure(Measured.build, rounds=15)
+    measure(Measured.build, rounds=30)
 
 
 @every_case
@@ -39,7 +39,7 @@ def test_run(measure, remote, references):
     if not problem.random:
         reference = references.setdefault(remote.case[:2], (remote.case, results))
         _compare(results, *reference, remote.case)
-    measure(Measured.run, problem.n_steps, rounds=15)
+    measure(Measured.run, problem.n_steps, rounds=25)
 
 
 def _compare(results, other, references, case):

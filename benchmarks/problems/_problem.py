@@ -28,7 +28,8 @@ class Problem:
         Some of ``trace`` (every row), ``final`` (the last state) and ``grad`` (of a number that
         the loop computes): those that make sense.
     graph
-        ``graph(loop, variant)`` returns symbolic inputs and outputs; ``loop`` is one of `idioms`.
+        ``graph(loop, variant)`` returns symbolic inputs and outputs; ``loop`` is that of
+        one of the `idioms`.
     by_jax, by_hand
         A function of ``values`` for each variant that there is.
     random
