@@ -20,7 +20,14 @@ from pytensor.tensor.subtensor import (
 
 from pytensor_loop.backends._numba_scalar import cast
 from pytensor_loop.backends._numba_step import StepCode, write_node
-from pytensor_loop.backends._numba_values import Place, Value, is_zero_dim, nested_loops, subscript
+from pytensor_loop.backends._numba_values import (
+    Place,
+    Value,
+    is_small,
+    is_zero_dim,
+    nested_loops,
+    subscript,
+)
 
 
 # The largest number of rows that an update by a vector of integers is written out for.
@@ -65,7 +72,7 @@ def _write_subtensor(
 ) -> None:
     [source, *indices], [output] = inputs, node.outputs
     places = known_places(source, indices_from_subtensor(indices, op.idx_list))
-    if places is None or not step.is_small(output) or step.value(source).scalar:
+    if places is None or not is_small(output) or step.value(source).scalar:
         step.write_call(node)
     else:
         show(step, output, source, places)
@@ -140,7 +147,7 @@ def write_update(op: IncSubtensor, node: Apply, step: StepCode) -> None:
     """Write the update of some elements if it is known which."""
     x, y, *indices = node.inputs
     places = known_places(x, indices_from_subtensor(indices, op.idx_list))
-    if places is None or not step.is_small(x):
+    if places is None or not is_small(x):
         step.write_call(node)
         return
     lengths = [
@@ -174,7 +181,7 @@ def write_update_of_rows(op: AdvancedIncSubtensor, node: Apply, step: StepCode) 
     """Write the update of a few rows along one axis, given by a constant vector of integers."""
     x, y, *indices = node.inputs
     found = _rows(x, indices_from_subtensor(indices, op.idx_list))
-    if found is None or not step.is_small(x) or y.type.ndim != x.type.ndim:
+    if found is None or not is_small(x) or y.type.ndim != x.type.ndim:
         step.write_call(node)
         return
     axis, rows = found

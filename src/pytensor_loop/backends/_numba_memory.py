@@ -15,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.cpython.unsafe.tuple import tuple_setitem
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import get_itemsize, make_array, populate_array
 
@@ -54,6 +55,7 @@ def _row_pointer(builder, array, index):
 
 _TOO_SHORT = "Scan: a sequence or an initial state has fewer rows than the loop reads"
 
+_NOT_A_ROW = "Scan: a step returned an array of another shape than its rows have"
 _NOT_ITS_TYPE = "Scan: the shape of an array is not the static shape of its type"
 
 
@@ -190,6 +192,16 @@ def first_slot(offset, rows):
 
 
 @njit(no_cpython_wrapper=True)
+def _rotated(buffer, shift):
+    rows = buffer.shape[0]
+    rotated = np.empty_like(buffer)
+    for index in np.ndindex(buffer.shape):
+        row = (index[0] + shift) % rows
+        rotated[index] = buffer[tuple_setitem(index, 0, row)]
+    return rotated
+
+
+@njit(no_cpython_wrapper=True)
 def finish_rows(buffer, used, truncate):
     """Return the buffer with its last row last, and with nothing after the rows that were used.
 
@@ -205,9 +217,8 @@ def finish_rows(buffer, used, truncate):
     rows = buffer.shape[0]
     if 1 < rows < used:
         shift = used % rows
-        if shift > 0:
-            return np.concatenate((buffer[shift:], buffer[:shift]))
-    elif rows > used:
+        return _rotated(buffer, shift) if shift > 0 else buffer
+    if rows > used:
         if truncate:
             return buffer[:used]
         buffer[used:] = 0
@@ -234,9 +245,20 @@ def replace_state(state, new):
 
 @register_jitable
 def put(target, values):
-    """Copy an array into another; lengths of one broadcast."""
+    """Copy an array into another; lengths of one broadcast.
+
+    Not ``target[...] = values``: Numba would compile with it how a string shows a shape.
+    """
     if target.shape == values.shape:
         for index in np.ndindex(target.shape):
             target[index] = values[index]
-    else:
-        target[...] = values
+        return
+    for axis in range(target.ndim):
+        if values.shape[axis] != 1 and values.shape[axis] != target.shape[axis]:
+            raise ValueError(_NOT_A_ROW)
+    for index in np.ndindex(target.shape):
+        place = index
+        for axis in range(target.ndim):
+            if values.shape[axis] == 1:
+                place = tuple_setitem(place, axis, 0)
+        target[index] = values[place]

@@ -8,9 +8,19 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scan.op import Scan
 from pytensor.tensor.type import DenseTensorType
 
+from pytensor_loop.backends._numba_names import borrowed
 from pytensor_loop.backends._numba_scalar import cast
-from pytensor_loop.backends._numba_step import StepCode, borrowed
-from pytensor_loop.backends._numba_values import Lines, Target, Value, lengths_of
+from pytensor_loop.backends._numba_step import StepCode
+from pytensor_loop.backends._numba_values import (
+    Lines,
+    Target,
+    Value,
+    is_small,
+    lengths_of,
+    nested_loops,
+    subscript,
+    tuple_of,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,11 @@ class State:
         return bool(self.is_tensor and self.inner_input.type.ndim == 0)
 
     @property
+    def is_small(self) -> bool:
+        """Whether it is an array of few elements, which lives on the stack."""
+        return self.is_tensor and not self.is_scalar and is_small(self.inner_input)
+
+    @property
     def is_borrowed(self) -> bool:
         """Whether the step sees a borrowed view: not if its update may be a view of it."""
         return self.is_tensor and alias_root(self.inner_output) is not self.inner_input
@@ -53,6 +68,8 @@ class State:
     @property
     def result(self) -> str:
         """The expression of what the loop returns."""
+        if self.is_small:
+            return f"{self.name}_end"
         return f"box({self.name}, {self.argument})" if self.is_scalar else self.name
 
     @property
@@ -60,7 +77,7 @@ class State:
         """Its memory as the place of its own update."""
         shape = self.inner_input.type.shape
         return Target(
-            row=borrowed(self.name, self.inner_input),
+            row=self.name if self.is_small else borrowed(self.name, self.inner_input),
             allowed="False",
             shape=tuple(lengths_of(shape, self.name)),
             overwritten=(self.inner_input,),
@@ -97,28 +114,62 @@ def find_states(
 
 def bind_state(state: State, step: StepCode, lines: Lines) -> None:
     """Start a state, and give it to the step."""
-    value = state.argument
+    old, value = state.inner_input, state.argument
+    step.values[old] = Value(state.name, scalar=state.is_scalar)
     if state.is_scalar:
-        step.values[state.inner_input] = Value(state.name, scalar=True)
         value = f"{value}[()]"
-    else:
-        step.values[state.inner_input] = Value(state.name)
-        if state.is_borrowed:
-            lines.read.append(f"{state.name}_x = {borrowed(state.name, state.inner_input)}")
-            step.values[state.inner_input] = Value(f"{state.name}_x")
-        if state.is_tensor:
-            lines.check_shape(value, state.inner_input.type.shape)
-            value = f"np.copy({value})"
-            step.targets.setdefault(state.inner_output, state.target)
-        elif state.copied:
-            value = f"numba_deepcopy({value})"
+    elif state.is_tensor:
+        lines.check_shape(value, old.type.shape)
+        step.targets.setdefault(state.inner_output, state.target)
+        value = f"np.copy({value})"
+    elif state.copied:
+        value = f"numba_deepcopy({value})"
+    if state.is_small:
+        shape, dtype = tuple_of([str(n) for n in old.type.shape]), f"np.{old.type.dtype}"
+        lines.start.append(f"{state.name} = stack_array({shape}, {dtype})")
+        lines.start += _copied(state, state.argument, state.name)
+        # By loops too: LLVM keeps in memory what is given to a function.
+        lines.finish.append(f"{state.result} = np.empty({shape}, {dtype})")
+        lines.finish += _copied(state, state.name, state.result)
+        return
     lines.start.append(f"{state.name} = {value}")
+    if state.is_borrowed and not state.is_scalar:
+        lines.read.append(f"{state.name}_x = {borrowed(state.name, old)}")
+        step.values[old] = Value(f"{state.name}_x")
+
+
+def _copied(state: State, source: str, target: str) -> list[str]:
+    """Return the loops that copy an array of the shape of a state into another."""
+    lengths = [str(length) for length in state.inner_input.type.shape]
+    indices = [f"k{axis}" for axis in range(len(lengths))]
+    line = f"{target}{subscript(indices)} = {source}{subscript(indices)}"
+    return nested_loops(indices, lengths, [*([] for _ in lengths), [line]])
 
 
 def write_states(states: Sequence[State], step: StepCode, lines: Lines) -> None:
     """Hand the states on that are no numbers."""
-    updates = [(s.name, _update(s, step)) for s in states if not s.is_scalar]
+    small = [s for s in states if s.is_small and not _is_in_place(s, step)]
+    # What is not scratch space may be the memory of another state that is overwritten as well.
+    news = [_scratch(s.inner_output, step) for s in small]
+    others = [s for s in states if not s.is_small and not s.is_scalar]
+    updates = [(s.name, _update(s, step)) for s in others]
     lines.advance += [f"{name} = {value}" for name, value in updates if name != value]
+    for state, new in zip(small, news, strict=True):
+        lines.advance += _copied(state, new, state.name)
+
+
+def _is_in_place(state: State, step: StepCode) -> bool:
+    """Return whether the step has left the new value in the memory of the state."""
+    output = state.inner_output
+    ours = step.targets.get(output) == state.target
+    return output is state.inner_input or (ours and step.written.get(output) == "True")
+
+
+def _scratch(output: Variable, step: StepCode) -> str:
+    name = step.array(output)
+    if step.value(output).owned:
+        return name
+    return step.copy(output, lambda lengths: step.scratch(output, lengths))
 
 
 def _update(state: State, step: StepCode) -> str:

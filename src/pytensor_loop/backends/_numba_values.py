@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from pytensor.graph.basic import Variable
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
+
+
+# Elements of the largest array that is kept on the stack.
+ON_STACK = 64
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,12 @@ def lengths_of(shape: Sequence[int | None], name: str, first: int = 0) -> list[s
     """
     axes = enumerate(shape, start=first)
     return [f"{name}.shape[{axis}]" if n is None else str(n) for axis, n in axes]
+
+
+def is_small(variable: Any) -> bool:
+    """Return whether an array is known to have few elements."""
+    shape = variable.type.shape
+    return None not in shape and prod(shape) <= ON_STACK
 
 
 def is_zero_dim(variable: Any) -> bool:
