@@ -6,9 +6,14 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.gradient import grad
+from pytensor.scalar.basic import Exp
+from pytensor.scan.op import Scan
 
 from pytensor_loop import scan, taps
 from tests.helpers import evaluate
+from tests.test_closure import loop_of
 
 
 def dtypes(tree: Any) -> list[str]:
@@ -146,6 +151,49 @@ def test_what_one_side_knows_is_checked_when_the_function_runs(native_mode: str)
     for wrong in (1, 2):
         with pytest.raises((AssertionError, ValueError), match=r"shape|size|dim"):
             f(np.ones(wrong))
+
+
+def test_a_gradient_does_not_compute_the_step_again() -> None:
+    """Also where only the carry knows its shape: the trace has what the step computed."""
+    w, x, h = pt.dmatrix("w"), pt.dmatrix("x"), pt.dvector("h")
+
+    def exponentials(init: Any) -> int:
+        final, ys = scan(lambda h, x: (pt.exp(-(w @ h) + x), h.sum()), init, x)
+        gradient = grad(final.sum() + ys.sum(), [w, x])
+        f = pytensor.function([w, x, h], gradient, mode=mode, on_unused_input="ignore")
+        loops = [node.op for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Scan)]
+        nodes = [node for op in loops for node in op.fgraph.apply_nodes]
+        return sum(isinstance(getattr(node.op, "scalar_op", None), Exp) for node in nodes)
+
+    mode = Mode("py", "fast_run").excluding("fusion")
+    assert exponentials(h) == 1
+    assert exponentials(np.zeros(3)) == 1
+
+
+def test_a_value_whose_shape_is_checked_is_used_once(python_mode: str) -> None:
+    """As a new carry, as a row, in another leaf and in the condition it is the same value."""
+    a, h = pt.dvector("a"), np.ones(2)
+
+    def step(c: Any, _: Any) -> Any:
+        new = pt.exp(c["h"] * a)
+        return {"h": new, "sum": c["sum"] + new, "raw": a}, (new, new * 2), (new > 50).any()
+
+    init = {"h": h, "sum": h, "raw": h}
+    final, (ys, twice), done = scan(step, init, n_steps=3)
+    f = pytensor.function([a], [final["h"], final["sum"], ys, twice, done], mode=python_mode)
+
+    e1 = np.exp([0.5, 0.2])
+    e2 = np.exp(e1 * [0.5, 0.2])
+    e3 = np.exp(e2 * [0.5, 0.2])
+    last, total, rows, doubled, stopped = f([0.5, 0.2])
+    np.testing.assert_allclose(last, e3)
+    np.testing.assert_allclose(total, 1 + e1 + e2 + e3)
+    np.testing.assert_allclose(rows, [e1, e2, e3])
+    np.testing.assert_allclose(doubled, 2 * rows)
+    assert not stopped
+
+    [node] = [n for n in loop_of(ys).op.fgraph.apply_nodes if n.op == pt.exp]
+    assert node.outputs[0].type.shape == (2,)
 
 
 def test_rows_keep_every_static_dimension() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import DenseTensorType, TensorType
 
 from pytensor_loop._errors import (
@@ -94,14 +96,53 @@ def settle_types(states: Sequence[State], updates: Sequence[Update]) -> tuple[St
     return tuple(map(_settle, states, updates))
 
 
-def fit(update: Update, state: State) -> Variable:
-    """Return an update as exactly the settled type: cast, and checked at run time where need be."""
+def fit_dtype(update: Update, state: State) -> Variable:
+    """Return an update cast to the settled dtype."""
     value, target = update.value, state.step_type
-    if not isinstance(target, DenseTensorType):
-        return value
-    if value.type.dtype != target.dtype:
-        value = value.astype(target.dtype)
-    return pt.specify_shape(value, target.shape)  # nothing where its own type knows as much
+    same = not isinstance(target, DenseTensorType) or value.type.dtype == target.dtype
+    return value if same else value.astype(target.dtype)
+
+
+def fit_shapes(outputs: Sequence[Variable], states: Sequence[State]) -> list[Variable]:
+    """Return what a step computes, its updates with settled shapes: checked as the loop runs.
+
+    Parameters
+    ----------
+    outputs
+        An update for each leaf of the carry, and whatever else the step computes.
+    states
+        The leaves of the carry.
+    """
+    fitted = list(outputs)
+    for k, state in enumerate(states):
+        value, target = fitted[k], state.step_type
+        if not isinstance(target, DenseTensorType) or target.is_super(value.type):
+            continue
+        made = _made_with_shape(value, target.shape)
+        if made is None:
+            fitted[k] = pt.specify_shape(value, target.shape)
+        else:
+            fitted = graph_replace(fitted, {value: made}, strict=False)
+    return fitted
+
+
+def _made_with_shape(value: Variable, shape: Sequence[int | None]) -> Variable | None:
+    """Return an elementwise result that has a shape since what it is made of has; else None.
+
+    Gradients then find the result as it is in the trace. Behind an assertion about its shape they
+    do not recognize it, and compute the step again.
+    """
+    node = value.owner
+    if node is None or not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+        return None
+    inputs = list(node.inputs)
+    for k, v in enumerate(inputs):
+        known = [1 if b else n for b, n in zip(v.type.broadcastable, shape, strict=True)]
+        inputs[k] = pt.specify_shape(v, known)
+        [made] = node.op.make_node(*inputs).outputs
+        if made.type.shape == tuple(shape):
+            return made
+    return None
 
 
 def _misplaced_taps(state: State, view: Any, leaf: Any) -> str | None:

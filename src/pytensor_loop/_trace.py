@@ -9,7 +9,7 @@ from typing import Any
 from pytensor.graph.basic import Variable
 from pytensor.tensor.type import DenseTensorType
 
-from pytensor_loop._check import Update, fit, read_updates, settle_types
+from pytensor_loop._check import Update, fit_dtype, fit_shapes, read_updates, settle_types
 from pytensor_loop._closure import close_over, mark_now
 from pytensor_loop._errors import type_in_short, value_in_short
 from pytensor_loop._inputs import RETURNED, Inputs, Series, State, as_variable, row_type
@@ -171,11 +171,11 @@ def _close(inputs: Inputs, given: _Given, returned: _Returned, updates: Sequence
     """Put the parts of a step whose types have settled together, closed over what it captured."""
     y = Tree.of(returned.y)
     y_values = _read_y(y)
-    fitted = [fit(update, state) for update, state in zip(updates, inputs.states, strict=True)]
+    cast = [fit_dtype(update, state) for update, state in zip(updates, inputs.states, strict=True)]
     stops = [] if returned.stop is None else [returned.stop]
-    closed = close_over([*fitted, *y_values, *stops], given.placeholders, given.mark)
-    outputs = iter(closed.outputs)
-    new_values = tuple(itertools.islice(outputs, len(fitted)))
+    closed = close_over([*cast, *y_values, *stops], given.placeholders, given.mark)
+    outputs = iter(fit_shapes(closed.outputs, inputs.states))
+    new_values = tuple(itertools.islice(outputs, len(cast)))
     traced_by = _traced_by(inputs.states, updates)
     rows = [Row(next(outputs), traced_by.get(value)) for value in y_values]
     return Step(

@@ -11,12 +11,14 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting.scalarize import ScalarizedJoin, ScalarSubtensor
+from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     IncSubtensor,
     Subtensor,
     indices_from_subtensor,
 )
+from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_loop.backends._numba_scalar import cast
 from pytensor_loop.backends._numba_step import StepCode, write_node
@@ -76,6 +78,22 @@ def _write_subtensor(
         step.write_call(node)
     else:
         show(step, output, source, places)
+
+
+@write_node.register(SpecifyShape)
+def write_specify_shape(op: SpecifyShape, node: Apply, step: StepCode) -> None:
+    """Write the assertion of a shape: only one that fails calls PyTensor's function."""
+    [source, *lengths], [output] = node.inputs, node.outputs
+    wrong = [
+        f"{step.length(source, axis)} != {step.scalar(length)}"
+        for axis, length in enumerate(lengths)
+        if not isinstance(length.type, NoneTypeT) and source.type.shape[axis] is None
+    ]
+    if wrong:
+        arguments = ", ".join(step.array(v) for v in node.inputs)
+        step.body.append(f"if {' or '.join(wrong)}:")
+        step.body.append(f"    {step.call(op, node)}({arguments})")
+    step.values[output] = step.value(source)
 
 
 def show(step: StepCode, output: Variable, source: Variable, places: Sequence[Place]) -> None:

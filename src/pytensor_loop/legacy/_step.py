@@ -13,7 +13,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.graph.utils import MissingInputError
 
-from pytensor_loop._check import Update, fit, settle_types
+from pytensor_loop._check import Update, fit_dtype, fit_shapes, settle_types
 from pytensor_loop._closure import close_over, mark_now
 from pytensor_loop._inputs import State, as_variable, row_type
 from pytensor_loop._trace import Row, Step
@@ -169,16 +169,18 @@ def _close(run: _Run, arguments: OldArguments) -> OldStep:
     parts = iter(closed.outputs)
     outputs = list(itertools.islice(parts, len(returned.outputs)))
     new_values = [*_pick_fed_back(run.outputs, outputs), *itertools.islice(parts, len(shared))]
+    cast = [fit_dtype(Update(v, None), state) for v, state in zip(new_values, states, strict=True)]
+    fitted = iter(fit_shapes([*cast, *outputs, *parts], states))
+    updates = tuple(itertools.islice(fitted, len(cast)))
+    outputs = list(itertools.islice(fitted, len(outputs)))
     step = Step(
         states=states,
         past=past,
         rows=run.rows,
-        updates=tuple(
-            fit(Update(value, None), state) for value, state in zip(new_values, states, strict=True)
-        ),
+        updates=updates,
         y=Tree.of(outputs),
         ys=tuple(_stacked(run.outputs, outputs)),
-        stop=next(parts, None),
+        stop=next(fitted, None),
         captured=closed.captured,
         captured_placeholders=closed.placeholders,
     )
