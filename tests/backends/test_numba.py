@@ -15,8 +15,8 @@ from pytensor.scan.utils import until
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import random_generator_type
 
+from pytensor_loop.backends import _numba_loop as loops
 from pytensor_loop.backends import _numba_math as fast
-from pytensor_loop.backends import numba as backend
 from pytensor_loop.backends.numba import use_lowering
 
 
@@ -62,12 +62,12 @@ def lowered(monkeypatch):
     sources = []
 
     def record(*args):
-        loop = backend.write_loop.original(*args)
+        loop = loops.write_loop.original(*args)
         sources.append(loop.source)
         return loop
 
-    record.original = backend.write_loop
-    monkeypatch.setattr(backend, "write_loop", record)
+    record.original = loops.write_loop
+    monkeypatch.setattr(loops, "write_loop", record)
     return sources
 
 
@@ -690,7 +690,7 @@ def test_compiled_code_is_shared_between_processes(tmp_path):
 def test_the_key_tells_loops_apart(ar1):
     def key(graph):
         [node] = [v.owner for v in ancestors(graph) if isinstance(v.owner_op, Scan)][:1]
-        return backend.lower_scan(node.op, node)[1]
+        return loops.compile_loop(node.op, node, {})[1]
 
     (_, a, h0), h = ar1
     other = scan(lambda h, a: a + h, outputs_info=[h0], non_sequences=[a], n_steps=3)

@@ -155,7 +155,7 @@ def start_buffer(buffer: Buffer, lines: Lines) -> None:
     """Allocate or take over the array, and set the running positions to its first rows."""
     name, rows = buffer.name, f"{buffer.name}_rows"
     if buffer.allocated:
-        lines.start.append(f"{rows} = np.int64({buffer.argument}.item())")
+        lines.start.append(f"{rows} = np.int64({buffer.argument})")
         lines.start.append(
             buffer.empty(*(["0"] * len(buffer.lengths) if buffer.is_unknown else buffer.lengths))
         )

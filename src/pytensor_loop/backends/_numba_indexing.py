@@ -11,13 +11,14 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.rewriting.scalarize import ScalarizedJoin, ScalarSubtensor
-from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.shape import Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     IncSubtensor,
     Subtensor,
     indices_from_subtensor,
 )
+from pytensor.tensor.type import DenseTensorType
 from pytensor.tensor.type_other import NoneTypeT
 
 from pytensor_loop.backends._numba_scalar import cast
@@ -78,6 +79,16 @@ def _write_subtensor(
         step.write_call(node)
     else:
         show(step, output, source, places)
+
+
+@write_node.register(Shape_i)
+def write_length(op: Shape_i, node: Apply, step: StepCode) -> None:
+    """Write one length of an array."""
+    [source], [output] = node.inputs, node.outputs
+    if isinstance(source.type, DenseTensorType):
+        step.values[output] = Value(cast(step.length(source, op.i), "int64"), scalar=True)
+    else:
+        step.write_call(node)
 
 
 @write_node.register(SpecifyShape)

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch import basic as numba_basic
 from pytensor.link.numba.dispatch.compile_ops import numba_deepcopy
-from pytensor.scalar.basic import ScalarType
 from pytensor.scan.op import Scan
-from pytensor.tensor.type import DenseTensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 
 # Importing a module of this list registers how it writes its kinds of node.
 from pytensor_loop.backends import (
@@ -24,8 +27,29 @@ from pytensor_loop.backends import (
 from pytensor_loop.backends import (
     _numba_states as untraced,
 )
-from pytensor_loop.backends._numba_step import StepCode
-from pytensor_loop.backends._numba_values import Lines, Value, indented, lengths_of, tuple_of
+from pytensor_loop.backends._numba_scalar import cast
+from pytensor_loop.backends._numba_step import StepCode, write_node
+from pytensor_loop.backends._numba_values import (
+    Lines,
+    Value,
+    indented,
+    is_zero_dim,
+    lengths_of,
+    tuple_of,
+)
+
+
+def _version() -> str:
+    """Return a fingerprint of this lowering: once it changes, compiled code is of no use."""
+    here = files("pytensor_loop.backends")
+    sources = sorted(
+        (f for f in here.iterdir() if "numba" in f.name and f.name.endswith(".py")),
+        key=lambda f: f.name,
+    )
+    return sha256(b"".join(f.read_bytes() for f in sources)).hexdigest()
+
+
+VERSION = _version()
 
 
 @dataclass(frozen=True)
@@ -37,26 +61,59 @@ class LoopSource:
     keys: list[str | None]
 
 
-def write_loop(
-    op: Scan, node: Apply, destroyed_states: set[Variable], compile_options: dict[str, Any]
-) -> LoopSource:
-    """Return the source of a loop.
+def compile_loop(
+    op: Scan, node: Apply, compile_options: dict[str, Any], boxed: bool = True
+) -> tuple[Any, str | None]:
+    """Return the function that Numba compiles, and its key for the cache on disk.
+
+    The key is None if it cannot be cached.
 
     Parameters
     ----------
-    op, node
-        The Scan and its application.
-    destroyed_states
-        Inner inputs of untraced states that the step overwrites.
+    op
+        The Scan, its inner graph already rewritten for Numba.
+    node
+        Its application.
     compile_options
         Passed to PyTensor's dispatch for the Ops of the step.
+    boxed
+        Whether numbers come and go as arrays without dimensions, as PyTensor has them.
     """
+    loop = write_loop(op, node, compile_options, boxed)
+    function = compile_numba_function_src(loop.source, "scan", {**loop.env})
+    key = None
+    if None not in loop.keys:
+        key = sha256(repr((VERSION, loop.source, loop.keys)).encode()).hexdigest()
+    return numba_basic.numba_njit(function, boundscheck=False, error_model="numpy"), key
+
+
+@write_node.register(Scan)
+def write_nested_loop(op: Scan, node: Apply, step: StepCode) -> None:
+    """Write a loop in the step: a call that takes and returns numbers as they are."""
+    function, key = compile_loop(op, node, step.compile_options, boxed=False)
+    step.keys.append(key)
+    loop = step.use(step.name("loop"), function)
+    arguments = [step.scalar(v) if is_zero_dim(v) else step.array(v) for v in node.inputs]
+    outputs = [step.name("a") for _ in node.outputs]
+    step.body.append(f"{', '.join(outputs)} = {loop}({', '.join(arguments)})")
+    for variable, name in zip(node.outputs, outputs, strict=True):
+        step.values[variable] = Value(name, scalar=is_zero_dim(variable))
+
+
+def write_loop(op: Scan, node: Apply, compile_options: dict[str, Any], boxed: bool) -> LoopSource:
+    """Return the source of a loop; see :func:`compile_loop`."""
     arguments = [f"arg{i}" for i in range(len(node.inputs))]
-    buffers = rows.find_buffers(op, node, arguments)
-    states = untraced.find_states(op, node, arguments, destroyed_states)
-    step = StepCode(op.fgraph, compile_options)
     lines = Lines()
-    lines.start.append(f"n = np.int64({arguments[0]}.item())")
+    parameters = list(arguments)
+    for i, variable in enumerate(node.inputs):
+        if is_zero_dim(variable):
+            parameters[i] = f"in{i}"
+            number = f"in{i}[()]" if boxed and isinstance(variable.type, TensorType) else f"in{i}"
+            lines.start.append(f"arg{i} = {cast(number, variable.type.dtype)}")
+    buffers = rows.find_buffers(op, node, arguments)
+    states = untraced.find_states(op, node, arguments)
+    step = StepCode(op.fgraph, compile_options)
+    lines.start.append(f"n = np.int64({arguments[0]})")
     _bind_sequences(op, node, arguments, step, lines)
     _bind_invariants(op, arguments, step, lines)
     for buffer in buffers:
@@ -72,12 +129,11 @@ def write_loop(
     for buffer in buffers:
         rows.finish_buffer(buffer, op.info.as_while, lines)
     condition = step.scalar(op.inner_outputs[-1]) if op.info.as_while else None
-    results = [*(b.name for b in buffers), *(s.result for s in states)]
-    source = _assemble(arguments, step, lines, condition, results)
+    results = [*(b.name for b in buffers), *(s.result(boxed) for s in states)]
+    source = _assemble(parameters, step, lines, condition, results)
     env = {name: getattr(_numba_memory, name) for name in _MEMORY}
-    return LoopSource(
-        source, env | {"np": np, "numba_deepcopy": numba_deepcopy} | step.env, step.keys
-    )
+    env |= {"np": np, "numba_deepcopy": numba_deepcopy}
+    return LoopSource(source, env | step.env, step.keys)
 
 
 _MEMORY = (
@@ -125,16 +181,10 @@ def _bind_invariants(op: Scan, arguments: Sequence[str], step: StepCode, lines: 
     outer = op.outer_non_seqs(arguments)
     inner = op.inner_non_seqs(op.inner_inputs)
     for name, variable in zip(outer, inner, strict=True):
-        # PyTensor's rewrites may pass what is a number of Python's own kind, not of an array.
-        step.values[variable] = Value(name, scalar=isinstance(variable.type, ScalarType))
-        if not isinstance(variable.type, DenseTensorType):
-            continue
-        if variable.type.ndim:
+        step.values[variable] = Value(name, scalar=is_zero_dim(variable))
+        if isinstance(variable.type, DenseTensorType) and variable.type.ndim:
             lines.check_shape(name, variable.type.shape)
             step.invariant.add(variable)
-        else:
-            lines.start.append(f"{name}_x = {name}[()]")
-            step.remember_scalar(variable, f"{name}_x")
 
 
 def _shift_registers(
@@ -153,7 +203,7 @@ def _shift_registers(
 
 
 def _assemble(
-    arguments: Sequence[str],
+    parameters: Sequence[str],
     step: StepCode,
     lines: Lines,
     condition: str | None,
@@ -168,4 +218,4 @@ def _assemble(
     start = [*lines.start, *step.setup, "steps = 0", "for i in range(n):"]
     function = [*start, *indented(body), *step.finish, *lines.finish]
     function.append(f"return {', '.join(results)}")
-    return "\n".join([f"def scan({', '.join(arguments)}):", *indented(function)]) + "\n"
+    return "\n".join([f"def scan({', '.join(parameters)}):", *indented(function)]) + "\n"

@@ -133,9 +133,9 @@ def poke(typingctx, array, index, value):
 
 
 @register_jitable
-def box(value, like):
-    """Return the scalar as an array without dimensions, of the dtype of ``like``."""
-    boxed = np.empty((), like.dtype)
+def box(value, dtype):
+    """Return the number as an array without dimensions."""
+    boxed = np.empty((), dtype)
     boxed[()] = value
     return boxed
 

@@ -96,10 +96,6 @@ class Names:
         name = self.name("c")
         return Value(self.use(name, numba_typify(variable.data, variable=variable)))
 
-    def remember_scalar(self, variable: Variable, name: str) -> None:
-        """Name the scalar that a 0-d array holds."""
-        self._scalars[variable] = name
-
     def scalar(self, variable: Variable) -> str:
         """Return a scalar expression of a variable without dimensions."""
         value = self.value(variable)

@@ -65,12 +65,12 @@ class State:
         """Whether the step sees a borrowed view: not if its update may be a view of it."""
         return self.is_tensor and alias_root(self.inner_output) is not self.inner_input
 
-    @property
-    def result(self) -> str:
-        """The expression of what the loop returns."""
+    def result(self, boxed: bool) -> str:
+        """Return the expression of what the loop returns; numbers as arrays if they are boxed."""
         if self.is_small:
             return f"{self.name}_end"
-        return f"box({self.name}, {self.argument})" if self.is_scalar else self.name
+        dtype = self.inner_input.type.dtype if self.is_scalar else ""
+        return f"box({self.name}, np.{dtype})" if boxed and self.is_scalar else self.name
 
     @property
     def target(self) -> Target:
@@ -85,20 +85,8 @@ class State:
         )
 
 
-def find_states(
-    op: Scan, node: Apply, arguments: Sequence[str], destroyed: set[Variable]
-) -> list[State]:
-    """Return the untraced states of a loop in the order of its outputs.
-
-    Parameters
-    ----------
-    op, node
-        The Scan and its application.
-    arguments
-        Names of the outer inputs.
-    destroyed
-        The inner inputs that the step overwrites.
-    """
+def find_states(op: Scan, node: Apply, arguments: Sequence[str]) -> list[State]:
+    """Return the untraced states of a loop in the order of its outputs."""
     groups = zip(
         op.outer_untraced_sit_sot(arguments),
         op.inner_untraced_sit_sot(op.inner_inputs),
@@ -106,31 +94,41 @@ def find_states(
         strict=True,
     )
     first = len(node.outputs) - op.info.n_untraced_sit_sot
+    destroyed = _destroyed_inputs(op)
     return [
         State(f"u{i}", argument, old, new, old in destroyed and first + i not in op.destroy_map)
         for i, (argument, old, new) in enumerate(groups)
     ]
 
 
+def _destroyed_inputs(op: Scan) -> set[Variable]:
+    """Return the inner variables whose memory the step overwrites."""
+    return {
+        alias_root(node.inputs[position])
+        for node in op.fgraph.toposort()
+        for positions in node.op.destroy_map.values()
+        for position in positions
+    }
+
+
 def bind_state(state: State, step: StepCode, lines: Lines) -> None:
     """Start a state, and give it to the step."""
     old, value = state.inner_input, state.argument
     step.values[old] = Value(state.name, scalar=state.is_scalar)
-    if state.is_scalar:
-        value = f"{value}[()]"
-    elif state.is_tensor:
+    if state.is_tensor and not state.is_scalar:
         lines.check_shape(value, old.type.shape)
         step.targets.setdefault(state.inner_output, state.target)
         value = f"np.copy({value})"
-    elif state.copied:
+    elif state.copied and not state.is_scalar:
         value = f"numba_deepcopy({value})"
     if state.is_small:
         shape, dtype = tuple_of([str(n) for n in old.type.shape]), f"np.{old.type.dtype}"
         lines.start.append(f"{state.name} = stack_array({shape}, {dtype})")
         lines.start += _copied(state, state.argument, state.name)
         # By loops too: LLVM keeps in memory what is given to a function.
-        lines.finish.append(f"{state.result} = np.empty({shape}, {dtype})")
-        lines.finish += _copied(state, state.name, state.result)
+        end = state.result(boxed=False)
+        lines.finish.append(f"{end} = np.empty({shape}, {dtype})")
+        lines.finish += _copied(state, state.name, end)
         return
     lines.start.append(f"{state.name} = {value}")
     if state.is_borrowed and not state.is_scalar:
