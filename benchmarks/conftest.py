@@ -7,7 +7,7 @@ import pytest
 from remote import STOPWATCH, Remote
 
 
-LOAD = os.getloadavg()[0]
+LOAD_BEFORE = os.getloadavg()[0]
 
 
 @pytest.fixture(scope="module")
@@ -31,4 +31,4 @@ def measure(benchmark, remote):
 def pytest_benchmark_update_machine_info(machine_info):
     """Add what the table says about the machine and what ran on it."""
     machine_info["versions"] = {name: version(name) for name in ("pytensor", "numba", "jax")}
-    machine_info["load"] = LOAD
+    machine_info["load"] = [LOAD_BEFORE, os.getloadavg()[0]]

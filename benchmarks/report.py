@@ -30,10 +30,11 @@ def read_results(report):
 def machine(report):
     """Return where and when the measurements were taken."""
     info = report["machine_info"]
+    before, after = info["load"]
     parts = [
         f"{datetime.fromisoformat(report['datetime']):%B %Y}",
         f"{info['cpu']['count']} cores of {info['cpu']['brand_raw']}",
-        f"load {info['load']:.1f} before the start",
+        f"load {before:.1f} before and {after:.1f} after, of which 1 is the benchmarks' own",
         f"Python {info['python_version']}",
         *(f"{label} {info['versions'][name]}" for name, label in VERSIONS.items()),
     ]
