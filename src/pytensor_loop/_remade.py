@@ -29,5 +29,4 @@ def remade(op: Scan, parts: ScanArgs, updates: Sequence[Variable] | None = None)
         profile=op.profile,
         allow_gc=op.allow_gc,
     )
-    outputs: list[Variable] = loop.make_node(*parts.outer_inputs).outputs
-    return outputs
+    return list(loop.make_node(*parts.outer_inputs).outputs)
