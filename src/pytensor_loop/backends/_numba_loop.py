@@ -145,6 +145,7 @@ _MEMORY = (
     "contiguous",
     "finish_rows",
     "first_slot",
+    "fresh",
     "next_state",
     "peek",
     "poke",

@@ -234,6 +234,14 @@ def next_state(state, new):
     return contiguous(new)
 
 
+@register_jitable
+def fresh(array):
+    """Return a C-contiguous copy."""
+    copied = np.empty(array.shape, array.dtype)
+    put(copied, array)
+    return copied
+
+
 @njit(no_cpython_wrapper=True)
 def replace_state(state, new):
     """Return an owned array with the values of ``new``: ``state`` itself if it has the shape."""

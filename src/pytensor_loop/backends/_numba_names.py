@@ -43,6 +43,8 @@ class Names:
         What is known of each variable so far.
     invariant
         Arrays that are the same in every step.
+    owners
+        For each array that is scratch space on the heap: the array that it is borrowed from.
     setup, head, body, finish
         Statements before the loop, at the start of a step, of the step, and after the loop.
     env, keys
@@ -59,6 +61,7 @@ class Names:
         self.head: list[str] = []
         self.body: list[str] = []
         self.finish: list[str] = []
+        self.owners: dict[str, str] = {}
         self._scalars: dict[Variable, str] = {}
         self._arrays: dict[Variable, str] = {}
         self._contiguous: dict[Variable, str] = {}
@@ -228,7 +231,7 @@ class Names:
         if known and prod(map(int, lengths)) <= ON_STACK:
             self.setup.append(f"{out} = stack_array({shape}, {dtype})")
             return []
-        memory = self.name("tmp")
+        memory = self.owners[out] = self.name("tmp")
         if known:
             self.setup.append(f"{memory} = np.empty({shape}, {dtype})")
             return [f"{out} = borrow({memory}, {shape})"]

@@ -118,7 +118,7 @@ def bind_state(state: State, step: StepCode, lines: Lines) -> None:
     if state.is_tensor and not state.is_scalar:
         lines.check_shape(value, old.type.shape)
         step.targets.setdefault(state.inner_output, state.target)
-        value = f"np.copy({value})"
+        value = f"fresh({value})"
     elif state.copied and not state.is_scalar:
         value = f"numba_deepcopy({value})"
     if state.is_small:
@@ -150,8 +150,8 @@ def write_states(states: Sequence[State], step: StepCode, lines: Lines) -> None:
     # What is not scratch space may be the memory of another state that is overwritten as well.
     news = [_scratch(s.inner_output, step) for s in small]
     others = [s for s in states if not s.is_small and not s.is_scalar]
-    updates = [(s.name, _update(s, step)) for s in others]
-    lines.advance += [f"{name} = {value}" for name, value in updates if name != value]
+    for state in others:
+        lines.advance += _handed_on(state, step)
     for state, new in zip(small, news, strict=True):
         lines.advance += _copied(state, new, state.name)
 
@@ -170,19 +170,26 @@ def _scratch(output: Variable, step: StepCode) -> str:
     return step.copy(output, lambda lengths: step.scratch(output, lengths))
 
 
-def _update(state: State, step: StepCode) -> str:
+def _handed_on(state: State, step: StepCode) -> list[str]:
+    """Return the statement that hands a state on, if there is one."""
     output = state.inner_output
     new = step.array(output)
     if state.is_tensor and step.is_scratch(output):
         ours = step.targets.get(output) == state.target
         flag = step.written.get(output) if ours else None
         if flag == "True":
-            return state.name
+            return []
+        # The scratch space becomes the state, and the old state scratch space; but only once.
+        scratch = step.owners.pop(new, None)
+        if scratch is not None:
+            return [f"{state.name}, {scratch} = {scratch}, {state.name}"]
         replaced = f"replace_state({state.name}, {new})"
-        return replaced if flag is None else f"{state.name} if {flag} else {replaced}"
-    if state.is_tensor and isinstance(output, Constant):
-        return f"next_state({state.name}, np.copy({new}))"
-    return f"next_state({state.name}, {new})" if state.is_borrowed else new
+        value = replaced if flag is None else f"{state.name} if {flag} else {replaced}"
+    elif state.is_tensor and isinstance(output, Constant):
+        value = f"next_state({state.name}, np.copy({new}))"
+    else:
+        value = f"next_state({state.name}, {new})" if state.is_borrowed else new
+    return [f"{state.name} = {value}"] if value != state.name else []
 
 
 def numbers(states: Sequence[State], step: StepCode) -> Iterator[tuple[str, str]]:
