@@ -447,6 +447,23 @@ def test_arrays_that_are_not_of_their_type(small, place, wrong):
 # States that are handed on
 
 
+@pytest.mark.parametrize("length", [2, 100])
+def test_states_that_share_an_update(length):
+    """One of them changes places with the scratch space of the update, the other is a copy."""
+    x, a0, b0 = pt.matrix("x"), pt.vector("a0"), pt.vector("b0")
+
+    def step(x, a, b, c):
+        new = pt.tanh(pt.cumsum(a) - b + x)
+        return new, new, new * c
+
+    outputs = [o[-1] for o in scan(step, sequences=[x], outputs_info=[a0, b0, a0])]
+    values = [
+        (rng(n).normal(size=(n, length)), *rng(9).normal(size=(2, length))) for n in (1, 2, 5)
+    ]
+    check_same([x, a0, b0], outputs, *values)
+    check_same([x, a0, b0], pt.grad(sum(o.sum() for o in outputs), [x, a0, b0]), *values)
+
+
 def test_a_condition_that_the_carry_brings():
     """It stops the loop where the step reads it, not where it is written."""
     x = pt.vector("x")
