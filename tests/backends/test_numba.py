@@ -399,17 +399,15 @@ UPDATES = {
 }
 
 
-def test_updates(small):
+@pytest.mark.parametrize("in_place", [True, False])
+def test_updates(small, in_place):
     def step(x, h):
-        changed = [
-            update(h, x).sum(axis=0) * pt.arange(1.0, 3) for update in list(UPDATES.values())[:10]
-        ]
-        once = [UPDATES[name](pt.exp(x), h) for name in UPDATES]
-        return pt.tanh(h * 0.5 + sum(changed)), sum(u.sum() for u in once), once[0]
+        changed = [update(pt.exp(x) if in_place else h, h) for update in UPDATES.values()]
+        weighted = [c * np.arange(6.0).reshape(c.type.shape) for c in changed]
+        return pt.tanh(h * 0.5 + x), sum(w.sum() for w in weighted)
 
-    outputs = scan(step, sequences=[small[0]], outputs_info=[small[1], None, None])
+    outputs = scan(step, sequences=[small[0]], outputs_info=[small[1], None])
     check_same(small, outputs, small_values())
-    check_same(small, pt.grad(outputs[1].sum(), small), small_values(), rtol=1e-8)
 
 
 def test_a_step_on_small_arrays_calls_and_allocates_nothing(small, lowered):
