@@ -40,9 +40,10 @@ def hand_on_gradient_of_last_row(
     if not found:
         return None
     parts = ScanArgs.from_node(node, clone=True)
+    zeros = {row: zero for k in found for row, zero in _rows_to_come(parts, k)}
     for k in reversed(found):
         _without_rows(parts, k)
-    outputs = remade(node.op, parts)
+    outputs = remade(node.op, parts, clone_replace(parts.inner_outputs, zeros))
     kept = [v for k, v in enumerate(node.outputs) if k not in found]
     replaced = dict(zip(kept, outputs, strict=False))
     for k, row in zip(reversed(found), outputs[len(kept) :], strict=True):
@@ -66,17 +67,19 @@ def _can_be_handed_on(fgraph: FunctionGraph, node: Apply, k: int) -> bool:
     )
 
 
+def _rows_to_come(parts: ScanArgs, k: int) -> list[tuple[Variable, Variable]]:
+    """Return what a step reads of the row that it writes, if it does, and the zeros that it is."""
+    by_tap = dict(zip(parts.mit_mot_in_slices[k], parts.inner_in_mit_mot[k], strict=True))
+    return [(by_tap[1], pt.zeros_like(by_tap[0]))] if 1 in by_tap else []
+
+
 def _without_rows(parts: ScanArgs, k: int) -> None:
     """Make a gradient that is kept in rows a state that is not."""
-    by_tap = dict(zip(parts.mit_mot_in_slices[k], parts.inner_in_mit_mot[k], strict=True))
-    [update] = parts.inner_out_mit_mot[k]
-    state = by_tap[0]
-    if 1 in by_tap:
-        [update] = clone_replace([update], {by_tap[1]: pt.zeros_like(state)})
+    state = parts.inner_in_mit_mot[k][parts.mit_mot_in_slices[k].index(0)]
     row = _first_row(parts.outer_in_mit_mot[k])
     parts.outer_in_shared.append(state.type.filter_variable(row))
     parts.inner_in_shared.append(state)
-    parts.inner_out_shared.append(update)
+    parts.inner_out_shared += parts.inner_out_mit_mot[k]
     for name in _GROUPS:
         group = list(getattr(parts, name))
         del group[k]
