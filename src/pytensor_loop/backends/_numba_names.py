@@ -132,7 +132,7 @@ class Names:
         """Return the name of a view: a copy if it is made of a few elements, else a view."""
         value = self.value(variable)
         source: Any = value.source
-        if is_small(variable) and source not in self.invariant:
+        if self._is_copied(variable):
             return self.copy(variable, lambda lengths: self.scratch(variable, lengths))
         shown = {place.axis: axis for axis, place in enumerate(value.places)}
         order = [shown.get(axis, "x") for axis in range(variable.type.ndim)]
@@ -141,6 +141,10 @@ class Names:
         argument = self.array(source)
         self.body.append(f"{name} = {self.call(op, op.make_node(source))}({argument})")
         return name
+
+    def _is_copied(self, variable: Variable) -> bool:
+        """Return whether a view becomes a copy where an array is asked for."""
+        return is_small(variable) and self.value(variable).source not in self.invariant
 
     def copy(self, variable: Variable, allocate: Callable[[list[str]], str]) -> str:
         """Return the name of an array with the elements of a variable.
@@ -169,8 +173,7 @@ class Names:
         """Return whether the next step may overwrite the memory of an array."""
         value = self.value(variable)
         if value.source is not None:
-            copied = is_small(variable) and value.source not in self.invariant
-            return copied or self.is_scratch(value.source)
+            return self._is_copied(variable) or self.is_scratch(value.source)
         if value.scalar or value.owned:
             return True
         node = variable.owner
